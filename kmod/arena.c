@@ -8,7 +8,10 @@
 
 #include "arena.h"
 
-/* How many objects a block has, log2: half of what fits if no more is wasted then. */
+/*
+ * Returns log2 of the objects in a block: as many as fit, or half as many if no more is wasted
+ * then.
+ */
 static u32 tw_block_shift(u32 size, u32 max)
 {
 	u32 shift = ilog2(min_t(u32, TW_BLOCK_MAX / size,

@@ -26,7 +26,7 @@
  * Look-ups without the lock read what is constant, and what the owner's lock guards
  * begins a cache line of its own: other CPUs would wait for the line at each change.
  *
- * @blocks: where they are
+ * @blocks: the memory of the objects
  * @size: bytes per object; constant
  * @shift: log2 of the objects per block; constant
  * @mask: objects per block, less one; constant
@@ -44,13 +44,13 @@ struct tw_arena {
 
 int tw_arena_init(struct tw_arena *arena, u32 size, u32 max);
 
-/* How many objects there is memory for. Under the owner's lock. */
+/* Returns how many objects there is memory for. The caller holds the owner's lock. */
 static inline u32 tw_arena_capacity(const struct tw_arena *arena)
 {
 	return arena->blocks.allocated << arena->shift;
 }
 
-/* An object by an index that the arena gave. */
+/* Returns an object by an index that the arena gave. */
 static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 {
 	u32 in_block = index & arena->mask;
@@ -59,7 +59,7 @@ static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 	       (size_t)in_block * arena->size;
 }
 
-/* An object by an index from outside: NULL if there is no memory behind it. */
+/* Returns an object by an index from outside: NULL if there is no memory behind it. */
 static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
 {
 	u32 in_block = index & arena->mask;

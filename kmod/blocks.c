@@ -9,7 +9,7 @@
 
 #include "blocks.h"
 
-/* Of blocks that are not whole pages, by their size in units; constant. */
+/* The caches of blocks that are not whole pages, by their size in units; constant. */
 static struct kmem_cache *tw_block_caches[TW_BLOCK_MAX / TW_BLOCK_UNIT + 1];
 
 /* Destroys the caches. All blocks have gone. May sleep. */
@@ -23,7 +23,7 @@ void tw_blocks_stop(void)
 	}
 }
 
-/* Makes the caches, of which there is none where pages are small. 0 or -ENOMEM. */
+/* Makes the caches, or none of them where pages are small. Returns 0 or -ENOMEM. */
 int tw_blocks_start(void)
 {
 	char name[32];
@@ -63,8 +63,8 @@ static void tw_block_free(void *block, u32 bytes)
 }
 
 /*
- * Makes an empty directory of @nr blocks. @bytes: size of each, whole pages; or a multiple of
- * TW_BLOCK_UNIT, at most TW_BLOCK_MAX. Returns 0 or -ENOMEM.
+ * Makes an empty directory of @nr blocks. @bytes: size of a block: whole pages, or a multiple
+ * of TW_BLOCK_UNIT, at most TW_BLOCK_MAX. Returns 0 or -ENOMEM.
  */
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes)
 {
@@ -78,8 +78,8 @@ int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes)
 }
 
 /*
- * Lets go of all: a page that is mapped goes with its last mapping. No thread looks
- * any more. May sleep.
+ * Lets go of all blocks: a mapped page goes with its last mapping. The caller knows that no
+ * thread looks any more. May sleep.
  */
 void tw_blocks_destroy(struct tw_blocks *blocks)
 {
@@ -107,7 +107,7 @@ int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 
 	spin_lock(lock);
 	if (blocks->allocated == before && before < blocks->nr) {
-		/* A thread that prefetches may look already. */
+		/* A thread that prefetches may look at the pointer already. */
 		WRITE_ONCE(blocks->block[before], block);
 		/* Pairs with the acquire in tw_blocks_find(). */
 		smp_store_release(&blocks->allocated, before + 1);

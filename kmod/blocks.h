@@ -16,21 +16,21 @@
 #include <linux/types.h>
 
 /*
- * How users' memory is asked for: charged to their cgroup, zeroed, and refused
- * with an error, which neither kills a task nor fills the log.
+ * The flags for users' memory: it is charged to their cgroup, zeroed, and refused with an
+ * error, which neither kills a task nor fills the log.
  */
 #define TW_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_RETRY_MAYFAIL | \
 		 __GFP_NOWARN)
 
 /*
- * Blocks are multiples of this, also where pages are larger. A block that is not whole
- * pages shares them with others, of any wheel.
+ * Blocks are multiples of this, also where pages are larger. A block that is not whole pages
+ * shares its pages with other blocks, of any wheel.
  */
 #define TW_BLOCK_UNIT	SZ_4K
 
 /*
- * Largest block that is not whole pages, and largest of an arena: of an order that the
- * page allocator gives without effort.
+ * The largest block that is not whole pages, and the largest block of an arena: its order is
+ * one that the page allocator gives without effort.
  */
 #define TW_BLOCK_MAX	SZ_32K
 
@@ -55,11 +55,11 @@ void tw_blocks_destroy(struct tw_blocks *blocks);
 int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock);
 size_t tw_blocks_bytes(const struct tw_blocks *blocks);
 
-/* A block by a number from outside. Return: whether it is there (yet). */
+/* Finds a block by a number from outside. Return: whether it is there (yet). */
 static inline bool tw_blocks_find(const struct tw_blocks *blocks, u32 nr,
 				  void **block)
 {
-	/* Pairs with the release in tw_blocks_grow(): each block is there. */
+	/* Pairs with the release in tw_blocks_grow(): each block below the count is there. */
 	u32 allocated = smp_load_acquire(&blocks->allocated);
 
 	if (nr >= allocated)

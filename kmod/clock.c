@@ -12,7 +12,7 @@
 
 #include "clock.h"
 
-/* The clock that a wheel's timer runs on; not for a MANUAL wheel. */
+/* Returns the clock that a wheel's timer runs on; not for a MANUAL wheel. */
 clockid_t tw_clock_id(u32 clock)
 {
 	switch (clock) {
@@ -37,7 +37,7 @@ const char *tw_clock_name(u32 clock)
 	return names[clock];
 }
 
-/* What the calling process has to add to host time. */
+/* Returns what the calling process has to add to host time. */
 s64 tw_clock_offset(u32 clock)
 {
 	struct timespec64 offset = { };
@@ -51,7 +51,7 @@ s64 tw_clock_offset(u32 clock)
 	return ktime_to_ns(timespec64_to_ktime(offset));
 }
 
-/* Host time of a process's time; what is before the host's zero is zero. */
+/* Turns a process's time into host time. A time before the host's zero becomes 0. */
 u64 tw_clock_from_user(u64 time, s64 offset)
 {
 	if (offset > 0)

@@ -15,7 +15,7 @@ const char *tw_clock_name(u32 clock);
 s64 tw_clock_offset(u32 clock);
 u64 tw_clock_from_user(u64 time, s64 offset);
 
-/* Host time in ns; not of a MANUAL wheel, which keeps its own. */
+/* Returns host time in ns. A MANUAL wheel keeps its own time, and does not ask here. */
 static inline u64 tw_clock_ns(u32 clock)
 {
 	if (likely(clock == TIMEWHEEL_CLOCK_MONOTONIC))
@@ -25,7 +25,7 @@ static inline u64 tw_clock_ns(u32 clock)
 						   ktime_get_real_ns();
 }
 
-/* A process's time of host time, which is at most S64_MAX. */
+/* Turns host time, which is at most S64_MAX, into a process's time. */
 static inline u64 tw_clock_to_user(u64 time, s64 offset)
 {
 	if (offset < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where kernels differ. Each TW_HAS_ macro is set by Kbuild, which looks for a
- * feature in the headers; nothing else in the module asks what kernel it is. Kbuild
- * has the compiler read this before each file, as the core, which also builds in user
- * space, cannot include it.
+ * This file has what differs between kernels. Each TW_HAS_ macro is set by Kbuild, which looks
+ * for a feature in the headers; nothing else in the module asks what kernel it is. Kbuild has
+ * the compiler read this before each file, as the core, which also builds in user space,
+ * cannot include it.
  */
 #ifndef TW_COMPAT_H
 #define TW_COMPAT_H
@@ -83,9 +83,9 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #endif
 
 /*
- * Where an accounted page has a type of its own it cannot be mapped, as type and count of
- * mappings share a word. Then its type is taken from it as long as it is in use, and given
- * back before it is freed, so that its charge ends.
+ * In some kernels an accounted page has a type of its own and cannot be mapped, as type and
+ * count of mappings share a word. This code takes the type away while the page is in use, and
+ * gives it back before the page is freed, so that its charge ends.
  */
 #if defined(TW_HAS_KMEMCG_PAGES) && defined(CONFIG_MEMCG)
 static inline void *tw_alloc_pages_exact(size_t size, gfp_t gfp)
@@ -135,9 +135,9 @@ static inline void tw_free_pages_exact(void *pages, size_t size)
 #endif
 
 /*
- * After the lock: whatever was started and cancelled under it comes into force. Nothing
- * is left to do for a timer of the kernel's, but for a timer that is a file descriptor of
- * a process, which compiles the wheel, too.
+ * Called after the lock is let go: all starts and cancellations under it come into force. A
+ * timer of the kernel needs no more. But a process compiles the wheel, too, and there the
+ * timer is a file descriptor.
  */
 static inline void tw_timer_settle(struct hrtimer *timer)
 {

@@ -12,8 +12,8 @@
 #include "delivery.h"
 
 /*
- * Files a token. Beyond the last tick there are no deadlines, but a clock may get
- * there: then what is due now is due before.
+ * Files a token. No deadline is beyond the last tick, but a clock may get there: a token that
+ * is due at once then has a due tick before now.
  */
 static void tw_delivery_file(struct tw_ring *ring, u32 index, u64 due, u64 now)
 {
@@ -45,7 +45,7 @@ static u32 tw_delivery_let_go(struct tw_ring *ring, const struct tw_token *token
 	return index;
 }
 
-/* A delivery was in vain: the token, which nobody holds any more, is pending again. */
+/* Makes a token pending again whose delivery was in vain, and which nobody holds any more. */
 static void tw_delivery_again(struct tw_ring *ring, u32 index,
 			      const struct tw_now *now, u64 due)
 {
@@ -54,7 +54,7 @@ static void tw_delivery_again(struct tw_ring *ring, u32 index,
 	tw_delivery_file(ring, index, due, now->tick);
 }
 
-/* A periodic token, which is not filed, goes on. */
+/* Lets a periodic token, which is not filed, go on. */
 static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 			     u32 index, const struct tw_now *now)
 {
@@ -82,9 +82,7 @@ static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
 	tw_ring_free(ring, token, index);
 }
 
-/*
- * For look.c.
- */
+/* The functions below are for look.c. */
 
 /*
  * Makes tokens pending whose leases are over, at most @work, which is counted down. Each is
@@ -125,7 +123,10 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 	ring->delivery.missed += periods;
 }
 
-/* A token has been taken, to be delivered. A ring with leases has room for the delivery. */
+/*
+ * Begins the delivery of a token that has been taken. On a ring with leases there is room for
+ * it.
+ */
 void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
 		       u64 now)
 {
@@ -138,13 +139,13 @@ void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
 	if (!ring->delivery.lease)
 		return;
 	delivery->attempts += delivery->attempts < U32_MAX;
-	delivery->number = delivery->number + 1 ?: 1;	/* 0 is none */
+	delivery->number = delivery->number + 1 ?: 1;	/* 0 means none */
 	token->place = tw_held_begin(&ring->delivery.held, index);
 }
 
 /*
- * A token could not be delivered and will be put back. No reader has been told of the
- * delivery, and its number is used again.
+ * Ends the delivery of a token that could not be delivered and will be put back. No reader has
+ * been told of the delivery, and its number is used again.
  */
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 {
@@ -158,7 +159,7 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 	delivery->number--;
 }
 
-/* A TAKEN token has been delivered to @holder. */
+/* Deals with a TAKEN token that has been delivered to @holder. */
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_holder *holder)
 {
@@ -180,9 +181,7 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 	tw_held_hold(&ring->delivery.held, token->place, holder, end);
 }
 
-/*
- * For the operations.
- */
+/* The functions below are for the operations. */
 
 /*
  * Makes a token periodic that has just been registered. @first: its first deadline in ns.
@@ -198,8 +197,8 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index, u64 first, u64 period)
 }
 
 /*
- * Finds a token that is pending or held. Returns 0; -ENOENT no token has this id; -ESTALE none
- * has this handle, or it is being copied; -EINVAL the ring has no ids.
+ * Finds a token that is pending or held. Returns 0; -ENOENT if no token has this id; -ESTALE
+ * if none has this handle, or it is being copied; -EINVAL if the ring has no ids.
  */
 int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 		     struct tw_found *found)
@@ -229,7 +228,7 @@ int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 	       tw_word_state(found->word) == TW_HELD ? 0 : -ESTALE;
 }
 
-/* Whether the delivery of this number is out: 0 or -ESTALE. */
+/* Returns 0 if the delivery of this number is out, else -ESTALE. */
 int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found, u32 number)
 {
 	lockdep_assert_held(&ring->lock);
@@ -238,7 +237,7 @@ int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found, u32 nu
 	       tw_delivery_of(ring, found->token)->number == number ? 0 : -ESTALE;
 }
 
-/* The index of a token that was found. */
+/* Returns the index of a token that was found. */
 u32 tw_delivery_index(const struct tw_ring *ring, const struct tw_found *found)
 {
 	return tw_word_state(found->word) == TW_HELD ?
@@ -246,7 +245,7 @@ u32 tw_delivery_index(const struct tw_ring *ring, const struct tw_found *found)
 	       tw_ring_index(ring, found->token);
 }
 
-/* The tick on which a token is due, or on which its lease ends. */
+/* Returns the tick on which a token is due, or on which its lease ends. */
 u64 tw_delivery_due(const struct tw_ring *ring, const struct tw_found *found)
 {
 	return tw_word_state(found->word) == TW_HELD ?
@@ -254,7 +253,7 @@ u64 tw_delivery_due(const struct tw_ring *ring, const struct tw_found *found)
 	       tw_word_due(found->word);
 }
 
-/* A delivery, which is out, has been dealt with. */
+/* Answers a delivery, which is out, and has been dealt with. */
 void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 		     const struct tw_now *now)
 {
@@ -267,7 +266,10 @@ void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 	ring->delivery.acked++;
 }
 
-/* A delivery, which is out, has not been dealt with: it is to come again on tick @due. */
+/*
+ * Answers a delivery, which is out, and has not been dealt with: it is to come again on tick
+ * @due.
+ */
 void tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
 		      const struct tw_now *now, u64 due)
 {
@@ -275,7 +277,7 @@ void tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
 	ring->delivery.nacked++;
 }
 
-/* The lease of a delivery, which is out, ends on another tick. */
+/* Lets the lease of a delivery, which is out, end on another tick. */
 void tw_delivery_extend(struct tw_ring *ring, const struct tw_found *found,
 			u64 end)
 {
@@ -308,8 +310,8 @@ u64 tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
 }
 
 /*
- * One step, of at most @work tokens, of taking back what an open file holds that is being
- * released. Returns whether there are more.
+ * Takes back at most @work tokens that an open file holds which is being released. Returns
+ * whether it holds more.
  */
 bool tw_delivery_return(struct tw_ring *ring, struct tw_holder *holder,
 			unsigned int work, const struct tw_now *now)
@@ -328,7 +330,7 @@ bool tw_delivery_return(struct tw_ring *ring, struct tw_holder *holder,
 	return holder->count;
 }
 
-/* Fills in what there is to tell of deliveries. Under the lock. */
+/* Fills in all figures of deliveries. The caller holds the lock. */
 void tw_delivery_info(const struct tw_ring *ring, struct timewheel_info *info)
 {
 	const struct tw_deliveries *delivery = &ring->delivery;

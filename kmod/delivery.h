@@ -13,7 +13,7 @@
 
 #include "ring.h"
 
-/* For look.c. */
+/* These functions are for look.c. */
 void tw_delivery_end_leases(struct tw_ring *ring, u64 now, unsigned int *work);
 void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
 		       u64 now);
@@ -21,7 +21,7 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token);
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_holder *holder);
 
-/* For others. */
+/* These functions are for all others. */
 void tw_delivery_repeat(struct tw_ring *ring, u32 index, u64 first, u64 period);
 int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 		     struct tw_found *found);

@@ -7,10 +7,10 @@
 
 #include "describe.h"
 
-/* Most places that one step of a listing looks at, under the lock. */
+/* The most places that one step of a listing looks at under the lock. */
 #define TW_LIST_STEP	256
 
-/* What deliveries add. Not while a reader has the token. */
+/* Tells what deliveries add. No reader has the token. */
 static void tw_describe_delivery(const struct tw_call *call, struct tw_token *token,
 				 struct timewheel_token *told)
 {
@@ -25,7 +25,7 @@ static void tw_describe_delivery(const struct tw_call *call, struct tw_token *to
 	}
 }
 
-/* @due: on which tick the token is due, or on which its lease ends. */
+/* @due: the tick on which the token is due, or on which its lease ends. */
 static void tw_describe_time(const struct tw_call *call, u64 due,
 			     struct timewheel_token *told)
 {
@@ -45,7 +45,7 @@ static void tw_describe_time(const struct tw_call *call, u64 due,
 	told->slot = due % slots;
 }
 
-/* What there is to tell of a token that is not FREE, by its word. */
+/* Tells all of a token that is not FREE, by its word. */
 static void tw_describe(const struct tw_call *call, u32 index, u64 word,
 			struct timewheel_token *told)
 {
@@ -114,19 +114,19 @@ void tw_describe_keys(struct tw_call *call, bool by_handle, const u64 *keys,
 	tw_wheel_unlock(call->wheel, &call->now);
 }
 
-/* Whether a listing asks for it. */
+/* Whether a listing asks for this token. */
 static bool tw_describe_wanted(const struct timewheel_list *list,
 			       const struct timewheel_token *token)
 {
-	/* One of both: the other is 0. */
+	/* One of both is 0. */
 	u64 time = token->deadline | token->lease_end;
 
 	return time >= list->from && time <= list->to;
 }
 
 /*
- * One step of a listing, whose cursor is moved on. Returns how many of at most @max tokens
- * there are, perhaps none although the cursor is not at the end.
+ * Does one step of a listing, and moves its cursor on. Returns how many tokens it has told, at
+ * most @max, perhaps none although the cursor is not at the end.
  */
 unsigned int tw_describe_next(struct tw_call *call, struct timewheel_list *list,
 			      struct timewheel_token *tokens, unsigned int max)

@@ -9,7 +9,7 @@
 
 #include "ops.h"
 
-/* Most tokens told of in one hold of the lock. */
+/* The most tokens that are told of in one hold of the lock. */
 #define TW_MAX_TOLD	8
 
 void tw_describe_keys(struct tw_call *call, bool by_handle, const u64 *keys,

@@ -53,7 +53,7 @@ static int tw_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* What was read by this file and not answered comes again. */
+/* Tokens that this file has read, and that were not answered, come again. */
 static int tw_named_release(struct inode *inode, struct file *file)
 {
 	tw_wheel_return(tw_file_wheel(file), tw_file_holder(file));
@@ -150,7 +150,7 @@ stop_blocks:
 	return err;
 }
 
-/* No file is open and there is no named wheel. */
+/* The kernel calls this only when no file is open and there is no named wheel. */
 static void __exit tw_exit(void)
 {
 	tw_stats_exit();

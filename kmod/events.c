@@ -17,16 +17,16 @@
 #include "clock.h"
 #include "file.h"
 
-/* Tokens taken at a time. */
+/* The number of tokens that are taken at a time. */
 #define TW_BATCH	64
 
-/* Events copied at a time. */
+/* The number of events that are copied at a time. */
 #define TW_COPY		16
 
 /*
- * How often in a row a reader has a page fetched and then still cannot copy an event.
- * A page may go again before the reader comes to it, but not for ever: there is memory
- * that can be fetched and still not be written.
+ * How often in a row a reader has a page fetched, and then still cannot copy an event. A page
+ * may go again before the reader comes to it, but not for ever. This number is an end for
+ * memory that can be fetched and still not be written.
  */
 #define TW_FAULTS	16
 
@@ -52,7 +52,7 @@ static void tw_event_fill(struct timewheel_event *event,
 	event->reserved = 0;
 }
 
-/* What there is to tell besides on a wheel with leases or periods. */
+/* Tells what an event also has on a wheel with leases or periods. */
 static void tw_event_fill_delivery(struct timewheel_event *event,
 				   const struct tw_ring *ring, u32 index,
 				   u64 hand, s64 offset)
@@ -82,7 +82,7 @@ static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
 		tw_event_fill_delivery(&events[i], ring, batch[i], hand, offset);
 }
 
-/* @now: when they were taken. */
+/* @now: when the tokens were taken. */
 static void tw_events_fill(struct timewheel_event *events,
 			   const struct tw_ring *ring, const u32 *batch,
 			   unsigned int n, const struct tw_now *now, s64 offset)
@@ -165,7 +165,7 @@ static int tw_events_fault_in(const struct tw_wheel *wheel, struct iov_iter *to)
 	if (fault_in_iov_iter_writeable(to, sizeof(struct timewheel_event)))
 		return -EFAULT;
 
-	/* Meanwhile the wheel may have been paused or destroyed. */
+	/* The wheel may have been paused or destroyed meanwhile. */
 	return tw_wheel_check_due(wheel);
 }
 
@@ -194,7 +194,7 @@ static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 }
 
 /*
- * Reads what is due and fits. Returns the bytes; 0 when nothing is due; or an error when
+ * Reads the due events that fit. Returns the bytes; 0 when nothing is due; or an error when
  * there were none.
  */
 static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
@@ -218,7 +218,10 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 			faults = done ? 0 : faults + 1;
 			err = faults > TW_FAULTS ? -EFAULT :
 						   tw_events_fault_in(wheel, to);
-			/* What was put back, unless another reader took it. */
+			/*
+			 * More to read are the tokens that were put back, unless another reader
+			 * took them.
+			 */
 			more = true;
 		}
 		/* signal_pending() would also tell of io_uring's task work. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * File: an open file of a wheel, what it holds, and what can be done with it. Only what
- * is declared here knows files; the wheel is told of the struct tw_holder.
+ * File: an open file of a wheel, what it holds, and what can be done with it. Only the
+ * functions declared here know files; the wheel gets the struct tw_holder.
  */
 #ifndef TW_FILE_H
 #define TW_FILE_H

@@ -10,7 +10,7 @@
 #include "held.h"
 
 /*
- * Makes room for @max deliveries, 1 and more. May sleep. Returns 0, or -ENOMEM with nothing
+ * Makes room for @max deliveries, at least 1. May sleep. Returns 0, or -ENOMEM with nothing
  * left behind.
  */
 int tw_held_init(struct tw_held *held, u32 max)
@@ -35,7 +35,7 @@ int tw_held_init(struct tw_held *held, u32 max)
 	return 0;
 }
 
-/* Frees the places. Nobody uses them any more. May sleep. */
+/* Frees the places, which nobody uses any more. May sleep. */
 void tw_held_destroy(struct tw_held *held)
 {
 	kvfree(held->place);
@@ -83,7 +83,7 @@ static void tw_held_up(struct tw_held *held, u32 at)
 /* Moves a place down, past every place whose lease ends earlier. */
 static void tw_held_down(struct tw_held *held, u32 at)
 {
-	/* At most 2^28 places: this does not overflow. */
+	/* There are at most 2^28 places, and this does not overflow. */
 	for (;;) {
 		u32 below = 2 * at + 1;
 
@@ -99,7 +99,7 @@ static void tw_held_down(struct tw_held *held, u32 at)
 	}
 }
 
-/* A delivery of a token begins, and there is room for it. Returns its place. */
+/* Begins a delivery of a token. The caller knows that there is room for it. Returns its place. */
 u32 tw_held_begin(struct tw_held *held, u32 token)
 {
 	u32 nr = held->order[held->used++];
@@ -109,15 +109,15 @@ u32 tw_held_begin(struct tw_held *held, u32 token)
 	return nr;
 }
 
-/* A delivery that was being copied has not come about. */
+/* Ends a delivery that was being copied and has failed. */
 void tw_held_undo(struct tw_held *held, u32 nr)
 {
 	tw_held_swap(held, held->place[nr].at, --held->used);
 }
 
 /*
- * A delivery has been copied, and is held until tick @end. What @holder holds is linked, so
- * that the release of the file comes to all of that.
+ * Makes a delivery that has been copied a held one, until tick @end. All that @holder holds is
+ * linked, and the release of its file finds all of it.
  */
 void tw_held_hold(struct tw_held *held, u32 nr, struct tw_holder *holder, u64 end)
 {
@@ -136,21 +136,21 @@ void tw_held_hold(struct tw_held *held, u32 nr, struct tw_holder *holder, u64 en
 	tw_held_up(held, place->at);
 }
 
-/* Moves what is at a place of the heap to where it belongs. */
+/* Moves the number at a place of the heap to where it belongs. */
 static void tw_held_move(struct tw_held *held, u32 at)
 {
 	tw_held_up(held, at);
 	tw_held_down(held, at);
 }
 
-/* The lease of a delivery that is held ends on another tick. */
+/* Lets the lease of a delivery that is held end on another tick. */
 void tw_held_set_end(struct tw_held *held, u32 nr, u64 end)
 {
 	held->place[nr].end = end;
 	tw_held_move(held, held->place[nr].at);
 }
 
-/* A delivery that is held is over. */
+/* Ends a delivery that is held. */
 void tw_held_end(struct tw_held *held, u32 nr)
 {
 	struct tw_place *place = &held->place[nr];

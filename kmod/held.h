@@ -31,7 +31,7 @@ struct tw_holder {
  * @holder: the open file that holds it; not while it is being copied
  * @end: the tick on which its lease ends; not while it is being copied
  * @token: the token's index
- * @at: where the order has this place
+ * @at: the index of this place in the order
  * @next: number of the next place of @holder, or TW_NIL
  * @prev: number of the one before, or TW_NIL
  */
@@ -69,13 +69,13 @@ void tw_held_hold(struct tw_held *held, u32 nr, struct tw_holder *holder, u64 en
 void tw_held_set_end(struct tw_held *held, u32 nr, u64 end);
 void tw_held_end(struct tw_held *held, u32 nr);
 
-/* How many more deliveries there is room for. */
+/* Returns how many more deliveries there is room for. */
 static inline u32 tw_held_room(const struct tw_held *held)
 {
 	return held->max - held->used;
 }
 
-/* The place of the delivery whose lease ends first; one is held. */
+/* Returns the place of the delivery whose lease ends first. At least one is held. */
 static inline const struct tw_place *tw_held_first(const struct tw_held *held)
 {
 	return &held->place[held->order[0]];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * Histogram: how often a number of ns came up, in buckets of which each power of
- * two has four: a quarter of the value is the largest error, from 1 ns to
- * centuries.
+ * Histogram: how often a number of ns came up. Each power of two has four buckets: a quarter
+ * of the value is the largest error, from 1 ns to centuries.
  */
 #ifndef TW_HISTOGRAM_H
 #define TW_HISTOGRAM_H
@@ -13,13 +12,13 @@
 
 /**
  * struct tw_histogram - counts
- * @bucket: how many of each; whose lock it is says the owner
+ * @bucket: how many values of each; guarded by a lock that the owner names
  */
 struct tw_histogram {
 	u64	bucket[TIMEWHEEL_BUCKETS];
 };
 
-/* The bucket of a value. */
+/* Returns the bucket of a value. */
 static inline unsigned int tw_bucket(u64 value)
 {
 	unsigned int shift;
@@ -31,7 +30,7 @@ static inline unsigned int tw_bucket(u64 value)
 	return 4 * (shift + 1) + (value >> shift) % 4;
 }
 
-/* The least value of a bucket. */
+/* Returns the least value of a bucket. */
 static inline u64 tw_bucket_low(unsigned int bucket)
 {
 	return bucket < 4 ? bucket : (4 + bucket % 4ULL) << (bucket / 4 - 1);

@@ -11,10 +11,10 @@
 
 #include "ids.h"
 
-/* Buckets at the start. A worker adds more, but too slowly for a first burst. */
+/* The number of buckets at the start. A worker adds more, but too slowly for a first burst. */
 #define TW_IDS_BUCKETS	1024
 
-/* Most buckets: what kvmalloc() gives at once. Holds twice as many ids. */
+/* The most buckets: kvmalloc() gives as much at once. The table holds twice as many ids. */
 #define TW_IDS_MAX	BIT(27)
 
 static int tw_ids_compare(struct rhashtable_compare_arg *arg, const void *obj)
@@ -31,7 +31,7 @@ static const struct rhashtable_params tw_ids_params = {
 	.obj_cmpfn		= tw_ids_compare,
 };
 
-/* @max: most ids at once, which bounds the table. */
+/* @max: the most ids at once, which bounds the table. */
 int tw_ids_init(struct rhashtable *ids, u32 max)
 {
 	struct rhashtable_params params = tw_ids_params;
@@ -61,7 +61,7 @@ void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token)
 	rhashtable_remove_fast(ids, &token->node, tw_ids_params);
 }
 
-/* Finds the token with an id. Without the lock its id may change right after. */
+/* Finds the token with an id. Without the lock the token's id may change right after. */
 struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
 {
 	return rhashtable_lookup_fast(ids, &id, tw_ids_params);
@@ -69,7 +69,7 @@ struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
 
 /*
  * Fetches what the look-ups of at most TW_IDS_AHEAD ids are about to read: all buckets at
- * once, then the first token of each. So the caller waits for memory twice, not twice for
+ * once, then the first token of each. The caller waits for memory twice, and not twice for
  * each id: a touch by id of one of 1,000,000 in random order takes 129 instead of 194 ns
  * (userspace/bench/native with 64 keys at a time, with this function and without).
  */
@@ -96,7 +96,7 @@ void tw_ids_prefetch(struct rhashtable *ids, const u64 *id, unsigned int n)
 	rcu_read_unlock();
 }
 
-/* The bucket table: the one part that no memory cgroup is charged for. */
+/* Returns the size of the bucket table: the one part that no memory cgroup is charged for. */
 size_t tw_ids_bytes(struct rhashtable *ids)
 {
 	size_t buckets;

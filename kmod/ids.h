@@ -11,7 +11,7 @@
 
 #include "token.h"
 
-/* Most ids that are fetched together. */
+/* The most ids that are fetched together. */
 #define TW_IDS_AHEAD	64
 
 int tw_ids_init(struct rhashtable *ids, u32 max);

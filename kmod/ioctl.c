@@ -27,21 +27,21 @@
 				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS)
 #define TW_CONTROL_STATES	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
-/* Sizes of the first release, the least that are accepted. */
+/* The sizes in the first release are the least that are accepted. */
 #define TW_FIRST_SETUP		64
 #define TW_FIRST_OP		80
 #define TW_FIRST_TOKEN		96
 #define TW_FIRST_INFO		248
 
-/* Programs read arrays of it, which have no size. */
+/* Programs read arrays of events, which carry no size. */
 static_assert(sizeof(struct timewheel_event) == 56);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
 
 /*
  * Copies a structure in and checks what all of them have in common. The module knows
- * @known_size bytes of it, of which what the caller does not know is zeroed; in the first
- * release it had @first_size. Returns 0; -EFAULT; -EINVAL; -E2BIG.
+ * @known_size bytes of it, and zeroes the bytes that the caller does not know. In the first
+ * release it had @first_size bytes. Returns 0; -EFAULT; -EINVAL; -E2BIG.
  */
 static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 		      u32 known_flags, void __user *from)
@@ -66,7 +66,7 @@ static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 	return err;
 }
 
-/* A call of a process, still without the time. */
+/* Returns a call of a process, still without the time. */
 static struct tw_call tw_call(const struct file *file)
 {
 	struct tw_wheel *wheel = tw_file_wheel(file);
@@ -169,7 +169,7 @@ static int tw_ioctl_destroy(struct file *file, void *arg, void __user *uarg)
 	return tw_name_check(destroy->name) ?: tw_named_destroy(destroy->name);
 }
 
-/* Fills all of a wheel's state in but size and flags, as the calling process sees it. */
+/* Fills in all of a wheel's state, except size and flags, as the calling process sees it. */
 void tw_info_fill(const struct file *file, struct timewheel_info *info)
 {
 	struct tw_wheel *wheel = tw_file_wheel(file);
@@ -251,8 +251,8 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 }
 
 /*
- * What is copied of a call's elements at a time. It is on the stack once, for there are
- * kernels that zero all of the stack that a function uses.
+ * The elements of a call that are copied at a time. They are on the stack only once, because
+ * some kernels zero all of the stack that a function uses.
  */
 union tw_some {
 	struct timewheel_op	ops[TW_MAX_OPS];
@@ -273,8 +273,8 @@ typedef int tw_some_fn(struct tw_call *call, void *many, union tw_some *some,
 
 /*
  * Calls about many elements: @run deals with @n of them from element *@done on, at most
- * @most, and counts them there. How many were done is told also when the call ends with an
- * error: that is where the error is.
+ * @most, and counts them there. The count is told also when the call ends with an error: the
+ * error is at this element.
  */
 static int tw_each(struct file *file, void *many, u32 count, u32 *done, u32 most,
 		   tw_some_fn *run, void __user *umany)
@@ -316,9 +316,9 @@ static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size
 }
 
 /*
- * Copies up to @n operations in. One whose size or unknown rest is not right
- * gets the error as its result. Returns how many could be read. If the copy of all
- * of them meets a fault, each is copied by itself, to find the one that faults.
+ * Copies up to @n operations in. One whose size or unknown rest is not right gets the error as
+ * its result. Returns how many operations could be read. If the copy of all of them meets a
+ * fault, each is copied by itself, to find the one that faults.
  */
 static unsigned int tw_ops_copy_in(struct timewheel_op *ops, unsigned int n,
 				   void __user *from, u32 op_size)
@@ -484,7 +484,7 @@ static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
 		       tw_cancel_some, uarg);
 }
 
-/* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
+/* Copies listed tokens out. The caller's tokens may be larger, and the rest of each is zeroed. */
 static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 			      unsigned int n, void __user *to, u32 size)
 {
@@ -563,8 +563,8 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 }
 
 /*
- * Argument of any ioctl that does not copy its argument itself. Larger arguments are
- * not in here, since there are kernels that zero all of the stack that a call uses.
+ * The argument of any ioctl that does not copy its argument itself. Larger arguments are not
+ * in here, because some kernels zero all of the stack that a call uses.
  */
 union tw_arg {
 	struct timewheel_caps		caps;
@@ -588,16 +588,16 @@ enum tw_ioctl_needs {
 	TW_NEEDS_WHEEL	= BIT(0),
 	TW_NEEDS_READ	= BIT(1),
 	TW_NEEDS_WRITE	= BIT(2),
-	TW_NEEDS_DEVICE	= BIT(3),	/* a file of /dev/timewheel */
+	TW_NEEDS_DEVICE	= BIT(3),	/* the file is one of /dev/timewheel */
 	TW_ANSWERS	= BIT(4),	/* the argument is copied back */
-	TW_COPIES	= BIT(5),	/* it copies its argument itself */
+	TW_COPIES	= BIT(5),	/* the command copies its argument itself */
 };
 
 /**
  * struct tw_ioctl - one command
  * @run: carries it out; the size has been checked, and the flags against @flags
- * @size: of its argument here
- * @first: of its argument in the first release: the least that is accepted
+ * @size: the size of its argument here
+ * @first: the size of its argument in the first release, which is the least that is accepted
  * @flags: flags that it knows
  * @needs: enum tw_ioctl_needs
  */

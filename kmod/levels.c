@@ -52,7 +52,7 @@
 #define TW_OUTER_SLOTS	64	/* of each level but the user's: one word of bits */
 #define TW_OUTER_SHIFT	5	/* log2 of the ratio of two levels' widths */
 
-/* The tick on which a level is next to be looked at. */
+/* Returns the tick on which a level is next to be looked at. */
 static u64 tw_level_tick(const struct tw_levels *levels, u32 nr)
 {
 	const struct tw_level *level = &levels->level[nr];
@@ -64,8 +64,8 @@ static u64 tw_level_tick(const struct tw_levels *levels, u32 nr)
 }
 
 /*
- * The lowest level that reaches a tick from the origin, and the block there. @nr: the
- * finest one.
+ * Finds the lowest level that reaches a tick from the origin, and the block there. @nr: the
+ * finest level.
  */
 static inline u32 tw_levels_reach(const struct tw_levels *levels,
 				  u32 nr, u64 due, u64 origin,
@@ -153,7 +153,7 @@ static void tw_level_file(struct tw_levels *levels, u32 nr, u64 block,
 	}
 }
 
-/* tw_levels_file() of a token wherever it is due. */
+/* Files a token as tw_levels_file() does, wherever it is due. */
 void tw_levels_file_far(struct tw_levels *levels, u32 index,
 			struct tw_token *token, u64 due, u64 origin)
 {
@@ -165,7 +165,7 @@ void tw_levels_file_far(struct tw_levels *levels, u32 index,
 
 /*
  * Puts a token on the list of a tick that has passed, perhaps long ago, before all ticks that
- * tokens are filed for: see above. @origin: from where it is filed, at most @due.
+ * tokens are filed for: see above. @origin: the tick from which it is filed, at most @due.
  */
 void tw_levels_file_back(struct tw_levels *levels, u32 index,
 			 struct tw_token *token, u64 due, u64 origin)
@@ -176,7 +176,7 @@ void tw_levels_file_back(struct tw_levels *levels, u32 index,
 	tw_level_file(levels, nr, block, index, token);
 }
 
-/* A list's last token has left it. */
+/* Deals with a list that its last token has left. */
 void tw_levels_emptied(struct tw_levels *levels, u32 list)
 {
 	struct tw_level *level;
@@ -200,9 +200,9 @@ void tw_levels_emptied(struct tw_levels *levels, u32 list)
 
 /*
  * Finds the list that is to be looked at first. A token on a list of a finest level is due if
- * its list's tick is its due tick: only when nothing earlier is left. On a coarser level none
- * is due yet: all are filed again, further in. Returns whether there is a list to look at by
- * now.
+ * its list's tick is its due tick; the list comes only when nothing earlier is left. No token
+ * on a coarser level is due yet: all of them are filed again, further in. Returns whether
+ * there is a list to look at by now.
  */
 bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 			struct tw_earliest *earliest)
@@ -236,7 +236,7 @@ static void tw_levels_add(struct tw_levels *levels, u64 width, u32 slots,
 	levels->nr++;
 }
 
-/* Levels up to one that reaches every tick: the finest, and coarser ones. */
+/* Adds levels up to one that reaches every tick: the finest, and coarser ones. */
 static void tw_levels_add_all(struct tw_levels *levels, u32 slots, u64 width)
 {
 	tw_levels_add(levels, 1, slots, 0);

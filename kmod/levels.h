@@ -74,7 +74,7 @@ struct tw_levels {
  * struct tw_earliest - the list that is to be looked at first
  * @list: the list
  * @back: its tokens were put back
- * @origin: from where its tokens are filed again
+ * @origin: the tick from which its tokens are filed again
  * @limit: tokens on the list that are due later than this tick are not due yet
  */
 struct tw_earliest {
@@ -97,8 +97,8 @@ bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 			struct tw_earliest *earliest);
 
 /*
- * From where deadlines are filed: now, or the earliest tick that still waits to
- * be looked at if that is before now.
+ * Returns the tick from which deadlines are filed: now, or the earliest tick that still waits
+ * to be looked at if it is before now.
  */
 static inline u64 tw_levels_origin(const struct tw_levels *levels, u64 now)
 {
@@ -106,9 +106,9 @@ static inline u64 tw_levels_origin(const struct tw_levels *levels, u64 now)
 }
 
 /*
- * Puts a token, which is on no list, on the list of its due tick. @origin: from where it is
- * filed, tw_levels_origin() or earlier; at most @due. On the user's ring, and no earlier than
- * what comes first there, the slot is found without a division.
+ * Puts a token, which is on no list, on the list of its due tick. @origin: the tick from which
+ * it is filed, tw_levels_origin() or earlier; at most @due. On the user's ring, and no earlier
+ * than what comes first there, the slot is found without a division.
  */
 static inline void tw_levels_file(struct tw_levels *levels, u32 index,
 				  struct tw_token *token, u64 due, u64 origin)

@@ -27,7 +27,7 @@
 #define TW_LEAST_TICK_NS	1000
 #define TW_MOST_TOKENS		BIT(28)
 
-/* One part in TW_RESERVE of what there may be in all is kept for CAP_SYS_RESOURCE. */
+/* One part in TW_RESERVE of all wheels and tokens is kept for CAP_SYS_RESOURCE. */
 #define TW_RESERVE		8
 
 unsigned int tw_min_tick_ns = 100000;
@@ -82,10 +82,10 @@ struct tw_count {
 
 /**
  * struct tw_account - what a user or a user namespace has, if it has any wheels
- * @node: in tw_accounts; tw_limits_lock
+ * @node: its node in tw_accounts; tw_limits_lock
  * @ns: the namespace, with a reference to it; NULL for a user; constant
  * @uid: the user's id; invalid for a namespace; constant
- * @has: what it has; tw_limits_lock
+ * @has: its wheels and tokens; tw_limits_lock
  */
 struct tw_account {
 	struct hlist_node	node;
@@ -116,7 +116,7 @@ static void tw_count_sub(struct tw_count *has, u32 tokens)
 	has->tokens -= tokens;
 }
 
-/* Whether there may be another wheel in all, with the reserve or without. */
+/* Whether there may be another wheel in all, with or without the reserve. */
 static bool tw_all_allows(const struct tw_count *has, u32 tokens, bool reserve)
 {
 	u32 wheels = READ_ONCE(tw_max_all_wheels);
@@ -140,7 +140,7 @@ static int tw_limits_check(const struct tw_charge *charge, u32 tokens)
 	    !capable(CAP_SYS_RESOURCE))
 		return -EDQUOT;
 
-	/* As much as the namespace has then must be left, too. */
+	/* As much as the namespace has already must then be left to others, too. */
 	if (charge->ns) {
 		has.wheels += charge->ns->has.wheels;
 		has.tokens += charge->ns->has.tokens;
@@ -155,8 +155,8 @@ static int tw_limits_check(const struct tw_charge *charge, u32 tokens)
 }
 
 /*
- * Who is charged for what the caller does: a user, and the outermost namespace that
- * the caller is in if root has made that.
+ * Finds who is charged for the caller: a user, and the outermost namespace of the caller if
+ * root has made it.
  */
 static void tw_payers(kuid_t *uid, struct user_namespace **payer)
 {
@@ -164,7 +164,7 @@ static void tw_payers(kuid_t *uid, struct user_namespace **payer)
 
 	*uid = current_euid();
 	*payer = NULL;
-	/* Up to the host's, which has no parent. */
+	/* The loop goes up to the host's namespace, which has no parent. */
 	for (ns = current_user_ns(); ns->parent; ns = ns->parent) {
 		*payer = uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : NULL;
 		if (!*payer)
@@ -191,8 +191,8 @@ static struct tw_account *tw_account_find(const struct user_namespace *ns,
 }
 
 /*
- * The account of a namespace or else of a user; *spare becomes it if there is none, and
- * is NULL then.
+ * Finds the account of a namespace, or of a user. If there is none, *spare becomes it, and is
+ * NULL then.
  */
 static struct tw_account *tw_account_get(struct user_namespace *ns, kuid_t uid,
 					 struct tw_account **spare)
@@ -221,7 +221,7 @@ static void tw_account_put(struct tw_account *account)
 	kfree(account);
 }
 
-/* Called with the lock. @user, @ns: memory for accounts, NULL afterwards if used. */
+/* The caller holds the lock. @user, @ns: memory for accounts, NULL afterwards if used. */
 static int tw_limits_enter(struct tw_charge *charge, u32 tokens,
 			   struct tw_account **user, struct tw_account **ns)
 {
@@ -269,7 +269,7 @@ int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 	return err;
 }
 
-/* A wheel is gone. */
+/* Counts a wheel that is gone. */
 void tw_limits_uncharge(const struct tw_charge *charge)
 {
 	mutex_lock(&tw_limits_lock);
@@ -282,15 +282,15 @@ void tw_limits_uncharge(const struct tw_charge *charge)
 	mutex_unlock(&tw_limits_lock);
 }
 
-/* The id of the user that is charged. */
+/* Returns the id of the user that is charged. */
 kuid_t tw_charge_uid(const struct tw_charge *charge)
 {
 	return charge->user->uid;
 }
 
 /*
- * debugfs: a line for each user, or for each namespace, which is named by the number that its
- * file in /proc has.
+ * Writes for debugfs a line for each user, or for each namespace, which is named by the number
+ * that its file in /proc has.
  */
 void tw_limits_show(struct seq_file *m, bool namespaces)
 {

@@ -17,7 +17,7 @@ struct tw_account;
  * struct tw_charge - what a wheel is charged to
  * @user: the user
  * @ns: the user namespace, NULL if it does not pay
- * @tokens: for how many tokens
+ * @tokens: the number of tokens
  */
 struct tw_charge {
 	struct tw_account	*user;
@@ -25,7 +25,7 @@ struct tw_charge {
 	u32			tokens;
 };
 
-/* Read with READ_ONCE(): ns, and tokens of one wheel. */
+/* Readers use READ_ONCE(). The first is in ns, the second counts tokens of one wheel. */
 extern unsigned int tw_min_tick_ns;
 extern unsigned int tw_max_tokens;
 

@@ -10,7 +10,10 @@
 
 #include "list.h"
 
-/* For how many tokens there are chunks, however they are spread: see tw_lists_chunks(). */
+/*
+ * The number of tokens for which there are chunks, however they are spread: see
+ * tw_lists_chunks().
+ */
 u32 tw_lists_room(const struct tw_lists *lists)
 {
 	u32 chunks = tw_arena_capacity(&lists->chunks);
@@ -51,9 +54,9 @@ void tw_lists_destroy(struct tw_lists *lists)
 }
 
 /*
- * The TW_AHEAD entries of a list, whose head chunk is full or half full, that come after the
- * TW_AHEAD last ones; NULL when there are none. Fetches the next chunk before its entries are
- * needed.
+ * Returns the TW_AHEAD entries of a list that come after the TW_AHEAD last ones; NULL when
+ * there are none. The list's head chunk is full or half full. Fetches the next chunk before
+ * its entries are needed.
  */
 const u32 *tw_list_ahead(const struct tw_lists *lists,
 			 const struct tw_list *list)
@@ -71,7 +74,7 @@ const u32 *tw_list_ahead(const struct tw_lists *lists,
 	return head->entry;
 }
 
-/* The head chunk has become empty: the list goes on with the next, if any. */
+/* Removes the head chunk, which has become empty: the list goes on with the next, if any. */
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list)
 {
 	struct tw_chunk *head = tw_chunk(lists, list->head);

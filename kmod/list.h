@@ -46,7 +46,7 @@ struct tw_list {
 
 /**
  * struct tw_lists - the lists of a ring and what they are made of
- * @tokens: what the entries name; the ring's
+ * @tokens: the tokens that the entries name; the ring's arena
  * @chunks: memory
  * @free: first of the free chunks, or TW_NIL
  * @list: @nr lists
@@ -73,13 +73,13 @@ static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
 	return tw_arena_at(&lists->chunks, chunk);
 }
 
-/* Whether the tokens that come soon are to be fetched now: see tw_list_ahead(). */
+/* Whether the tokens that come soon have to be fetched now: see tw_list_ahead(). */
 static inline bool tw_list_is_to_fetch(const struct tw_list *list)
 {
 	return !(list->fill % TW_AHEAD);
 }
 
-/* The last entry of a list that is not empty, which is the cheapest to take. */
+/* Returns the last entry of a list that is not empty, which is the cheapest to take. */
 static inline u32 tw_list_last(const struct tw_lists *lists,
 			       const struct tw_list *list)
 {
@@ -99,9 +99,9 @@ static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
 }
 
 /*
- * How many chunks any spread of so many tokens over the lists fits into. Chunks are most when
- * as many lists as can be hold one token more than full chunks. A registration sees to that
- * many, so that filing never allocates.
+ * Returns how many chunks are enough for any spread of so many tokens over the lists. Chunks
+ * are most when as many lists as can be hold one token more than full chunks. A registration
+ * takes memory for so many, and filing never allocates.
  */
 static inline u32 tw_lists_chunks(const struct tw_lists *lists,
 				  u32 tokens)
@@ -152,7 +152,7 @@ static inline u32 tw_list_push(struct tw_list *list, struct tw_chunk *head,
 	return place;
 }
 
-/* The head chunk, which has room for at least the one entry that is then added. */
+/* Returns the head chunk, which has room for at least the one entry that is then added. */
 static inline struct tw_chunk *tw_lists_open(struct tw_lists *lists, u32 list)
 {
 	const struct tw_list *to = &lists->list[list];
@@ -204,7 +204,7 @@ static inline u32 tw_lists_remove(struct tw_lists *lists,
 	return list;
 }
 
-/* Which token is at a place. */
+/* Returns the token at a place. */
 static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)
 {
 	const struct tw_chunk *chunk =

@@ -16,13 +16,13 @@
 #include "look.h"
 
 /*
- * Raises a token to where its touch word says, and returns what the word says
- * then. A word that makes no sense becomes a touch of now, or it would be one for
- * ever. A stamp that adds nothing is cleared, or it would grow so old that it
- * looks like one of the future; but not one that is ahead of now, for it may add
- * something when now gets there. A touch that comes meanwhile is left for the next
- * look: what is returned is then not the word any more, and no take succeeds with
- * it. A program that touches without pause keeps no look from its end.
+ * Raises a token to where its touch word says, and returns what the word says then. A word
+ * that makes no sense becomes a touch of now, or it would be one for ever. A stamp that adds
+ * nothing is cleared, or it would grow so old that it looks like one of the future. A stamp
+ * that is ahead of now stays, because it may add something when now gets there. A touch that
+ * comes meanwhile is left for the next look: the returned value is then no longer the word,
+ * and no take succeeds with it. A program that touches without pause keeps no look from its
+ * end.
  */
 static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 			      u64 *touch_word, u64 now)
@@ -65,8 +65,8 @@ void tw_look_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 }
 
 /*
- * How many tokens can be taken: on a ring with leases, that so many deliveries may be
- * out. Leases that are over end first.
+ * Returns how many tokens can be taken. On a ring with leases there must be room for as many
+ * deliveries. Leases that are over end first.
  */
 static u32 tw_look_room(struct tw_ring *ring, u64 now, unsigned int *work)
 {
@@ -126,9 +126,9 @@ u32 tw_look_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 }
 
 /*
- * What tw_look_take() does with one list. @extras: the ring has touch words or deliveries
- * to look after. The function is compiled for each of both: without extras a full read
- * takes 177 instead of 188 instructions an event (selftests/counts.c, gcc 12).
+ * Does for one list what tw_look_take() does. @extras: the ring has touch words or deliveries
+ * to look after. The function is compiled for each of both: without extras a full read takes
+ * 177 instead of 188 instructions an event (selftests/counts.c, gcc 12).
  */
 static __always_inline unsigned int
 tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
@@ -149,7 +149,7 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 		u64 seen, word, due;
 		u32 index;
 
-		/* The head chunk is found once, not for each of its entries. */
+		/* The head chunk is found once, and not for each of its entries. */
 		if (from->head != at) {
 			at = from->head;
 			head = tw_chunk(&ring->levels.lists, at);
@@ -221,8 +221,8 @@ unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 
 /*
  * Tokens that could not be delivered are pending again. Each is filed by its due tick, which
- * has passed, so that it comes in order. One whose id has been registered anew meanwhile goes
- * on without it, as does one for whose id the table has no memory.
+ * has passed, so that it comes in order. A token whose id has been registered anew meanwhile
+ * goes on without the id, and so does a token for whose id the table has no memory.
  */
 void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 {

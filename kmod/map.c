@@ -10,7 +10,7 @@
 
 #include "file.h"
 
-/* Where there has been no token yet there is no page. */
+/* A place that no token has used yet has no page. */
 static vm_fault_t tw_map_fault(struct vm_fault *vmf)
 {
 	const struct tw_wheel *wheel = tw_file_wheel(vmf->vma->vm_file);

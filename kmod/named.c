@@ -38,7 +38,7 @@
 
 /**
  * struct tw_named_wheel - a wheel with a name
- * @node: in tw_named_wheels; tw_named_lock
+ * @node: its node in tw_named_wheels; tw_named_lock
  * @dev: its device, called by its node; counts the references to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
@@ -46,7 +46,7 @@
  *	one to remove it: each is freed after use. devtmpfs could work the path out
  *	itself, but without memory for that the wheel would have no node, and nobody
  *	would be told
- * @setup: as it was created; constant
+ * @setup: the setup of its creation; constant
  * @uid: its creator; constant
  * @gid: its creator's group; constant
  */
@@ -62,12 +62,12 @@ struct tw_named_wheel {
 };
 
 /*
- * Guards the names, and is held while a wheel gets or loses one, not while one is set
- * up. Opening does not take it.
+ * The lock guards the names. It is held while a wheel gets or loses its name, and not while a
+ * wheel is set up. Opening does not take it.
  */
 static DEFINE_MUTEX(tw_named_lock);
 static DEFINE_HASHTABLE(tw_named_wheels, 10);	/* by name */
-static DEFINE_XARRAY_ALLOC(tw_minors);		/* that are in use */
+static DEFINE_XARRAY_ALLOC(tw_minors);		/* minors that are in use */
 static u32 tw_minor_next = TW_FIRST_MINOR;
 static const struct file_operations *tw_named_fops __ro_after_init;
 static dev_t tw_named_first __ro_after_init;
@@ -91,7 +91,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 {
 	struct tw_named_wheel *named = tw_named_from(dev);
 
-	/* The caller that removes the node asks for the path only. */
+	/* The caller that removes the node asks only for the path. */
 	if (uid)
 		*uid = named->uid;
 	if (gid)
@@ -103,7 +103,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 	return xchg(&named->path[!mode], NULL);
 }
 
-/* Nothing refers to it any more. May sleep. */
+/* Frees a named wheel that nothing refers to any more. May sleep. */
 static void tw_named_release(struct device *dev)
 {
 	struct tw_named_wheel *named = tw_named_from(dev);
@@ -140,7 +140,7 @@ static struct tw_named_wheel *tw_named_find(const char *name)
 	return NULL;
 }
 
-/* A wheel that nobody knows yet. To be let go with put_device(). */
+/* Makes a wheel that nobody knows yet. The caller lets it go with put_device(). */
 static struct tw_named_wheel *tw_named_new(const struct timewheel_setup *setup)
 {
 	struct tw_named_wheel *named = kzalloc(sizeof(*named), TW_GFP);
@@ -177,7 +177,7 @@ static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 	return tw_stats_setup(named->wheel, &named->setup);
 }
 
-/* Gives it a number and makes its node, so that others can open it. */
+/* Gives a wheel a number and makes its node, so that others can open it. */
 static int tw_named_publish(struct tw_named_wheel *named)
 {
 	u32 minor;
@@ -203,7 +203,7 @@ static int tw_named_publish(struct tw_named_wheel *named)
 	return 0;
 }
 
-/* A wheel that is set up and that nobody knows yet, or an error. */
+/* Makes a wheel that is set up and that nobody knows yet, or returns an error. */
 static struct tw_named_wheel *tw_named_make(const char *name,
 					    const struct timewheel_setup *setup)
 {
@@ -226,11 +226,11 @@ static bool tw_setup_same(const struct timewheel_setup *a,
 	const size_t size = offsetof(struct timewheel_setup, size) +
 			    sizeof(a->size);
 
-	/* All but the size: there are no holes, and what is reserved is 0. */
+	/* Compares all but the size: there are no holes, and reserved fields are 0. */
 	return !memcmp((void *)a + size, (void *)b + size, sizeof(*a) - size);
 }
 
-/* What CREATE says of a name that is there, -ENOENT if it is not. */
+/* Returns what CREATE says of a name that exists, -ENOENT if it does not. */
 static int tw_named_meet(const char *name, const struct timewheel_setup *setup,
 			 bool exclusive)
 {
@@ -245,8 +245,8 @@ static int tw_named_meet(const char *name, const struct timewheel_setup *setup,
 }
 
 /*
- * Enters a wheel that was made, or tells why it could not be, unless another caller was
- * faster.
+ * Enters a wheel that was made, unless another caller was faster. Returns why no wheel could
+ * be made, if none was.
  */
 static int tw_named_enter(struct tw_named_wheel *named, const char *name,
 			  const struct timewheel_setup *setup, bool exclusive)
@@ -296,7 +296,7 @@ static bool tw_named_may_destroy(const struct tw_named_wheel *named)
 	return uid_eq(named->uid, current_euid()) || capable(CAP_SYS_ADMIN);
 }
 
-/* Ends a named wheel. May sleep. Returns 0; -EINTR the caller is killed; -ENOENT; -EPERM. */
+/* Ends a named wheel. May sleep. Returns 0; -EINTR if the caller is killed; -ENOENT; -EPERM. */
 int tw_named_destroy(const char *name)
 {
 	struct tw_named_wheel *named;
@@ -319,7 +319,7 @@ int tw_named_destroy(const char *name)
 
 	if (err)
 		return err;
-	/* Millions of tokens may go with it: others need not wait for that. */
+	/* Millions of tokens may end with the wheel, and other callers need not wait for them. */
 	put_device(&named->dev);
 	/* The caller's file holds the module for the rest of this call. */
 	module_put(THIS_MODULE);
@@ -327,13 +327,13 @@ int tw_named_destroy(const char *name)
 	return 0;
 }
 
-/* The wheel of a node that is being opened. */
+/* Returns the wheel of a node that is being opened. */
 struct tw_wheel *tw_named_of(const struct inode *inode)
 {
 	return container_of(inode->i_cdev, struct tw_named_wheel, cdev)->wheel;
 }
 
-/* Before the first named wheel. @fops: what can be done with their files. */
+/* Called before the first named wheel. @fops: the operations on files of named wheels. */
 int __init tw_named_init(const struct file_operations *fops)
 {
 	int err = alloc_chrdev_region(&tw_named_first, 0, MINORMASK + 1,
@@ -349,7 +349,7 @@ int __init tw_named_init(const struct file_operations *fops)
 	return err;
 }
 
-/* After the last. */
+/* Called after the last named wheel. */
 void tw_named_exit(void)
 {
 	class_unregister(&tw_class);

@@ -15,7 +15,7 @@ static_assert(TW_MAX_OPS <= TW_IDS_AHEAD);
 static_assert(TW_MAX_ENTRIES <= TW_IDS_AHEAD);
 static_assert(TW_MAX_CANCELS <= TW_IDS_AHEAD);
 
-/* Which flags go with which operation. */
+/* These flags go with each operation. */
 static const u32 tw_op_flags[] = {
 	[TIMEWHEEL_OP_REGISTER]	= TIMEWHEEL_OPF_ABSOLUTE,
 	[TIMEWHEEL_OP_TOUCH]	= TIMEWHEEL_OPF_BY_HANDLE,
@@ -31,7 +31,7 @@ static const u32 tw_op_flags[] = {
 	[TIMEWHEEL_OP_DELETE]	= TIMEWHEEL_OPF_BY_HANDLE,
 };
 
-/* Whether it names a delivery. */
+/* Whether an operation names a delivery. */
 static bool tw_op_answers(const struct timewheel_op *op)
 {
 	return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_EXTEND;
@@ -49,7 +49,7 @@ static bool tw_op_registers(const struct timewheel_op *op)
 	       op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
-/* Whether it has a flag that does not go with it. */
+/* Whether an operation has a flag that does not go with it. */
 static bool tw_op_bad_flags(const struct timewheel_op *op)
 {
 	u32 code = array_index_nospec(op->code, ARRAY_SIZE(tw_op_flags));
@@ -57,14 +57,14 @@ static bool tw_op_bad_flags(const struct timewheel_op *op)
 	return op->flags & ~tw_op_flags[code];
 }
 
-/* Whether a token to be registered has what tokens of this wheel have not. */
+/* Whether a token to be registered has something that this wheel's tokens cannot have. */
 static inline bool tw_bad_names(const struct tw_wheel *wheel, u64 id, u64 cookie)
 {
 	return (id && wheel->flags & TIMEWHEEL_SETUP_NO_IDS) ||
 	       (cookie && wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
 }
 
-/* What is wrong with one that only wheels with leases know. */
+/* Returns what is wrong with an operation that only wheels with leases know. */
 static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 					 const struct timewheel_op *op)
 {
@@ -76,11 +76,11 @@ static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 }
 
 /*
- * What is wrong with an operation. An error found earlier is its result.
+ * Returns what is wrong with an operation. An error found earlier is in its result.
  *
- * What is here and below is inlined by force, as what a touch is made of in ring.h is: left to
- * the compiler, in a batch a touch takes 228 instead of 195 instructions; with tw_deadline()
- * alone left to it, a move takes 482 instead of 459 (selftests/counts.c, gcc 12).
+ * These functions are inlined by force, as the parts of a touch in ring.h are: left to the
+ * compiler, a touch in a batch takes 228 instead of 195 instructions; with tw_deadline() alone
+ * left to it, a move takes 482 instead of 459 (selftests/counts.c, gcc 12).
  */
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct timewheel_op *op)
@@ -97,7 +97,7 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 	return 0;
 }
 
-/* By what the caller named the token. */
+/* Returns the key by which the caller named the token. */
 static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op)
 {
 	bool by_handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
@@ -118,7 +118,7 @@ static int tw_find(const struct tw_call *call, struct tw_key key,
 	return err;
 }
 
-/* The point of host time that a caller means. */
+/* Returns the point of host time that a caller means. */
 static __always_inline int tw_time_meant(const struct tw_call *call, u32 flags,
 					 u64 given, u64 *time)
 {
@@ -132,17 +132,17 @@ static __always_inline int tw_time_meant(const struct tw_call *call, u32 flags,
 	return 0;
 }
 
-/* What a touch is to add to now: what the caller says, else the delay. */
+/* Returns what a touch is to add to now: the caller's timeout, else the delay. */
 static inline u64 tw_timeout_meant(u32 flags, u64 timeout, u64 time)
 {
 	return timeout || flags & TIMEWHEEL_OPF_ABSOLUTE ? timeout : time;
 }
 
 /*
- * When a token is to be due, as the caller says by @flags and @time. @timeout: what a touch
- * is to add to now, 0 for as @before. Returns 0 or -ERANGE. On a wheel with touch words a
- * token that can be touched is looked at before its stamp is so old that it looks like one
- * of the future: see words.h.
+ * Finds when a token is to be due, by the caller's @flags and @time. @timeout: what a touch is
+ * to add to now, 0 for @before. Returns 0 or -ERANGE. On a wheel with touch words a token that
+ * can be touched is looked at before its stamp is so old that it looks like one of the future:
+ * see words.h.
  */
 static __always_inline int
 tw_deadline(const struct tw_call *call, u32 flags, u64 time, u64 timeout,
@@ -166,11 +166,11 @@ tw_deadline(const struct tw_call *call, u32 flags, u64 time, u64 timeout,
 }
 
 /*
- * The operations. Each returns its result and fills in what it tells. A touch
- * needs no lock, the others are called with it.
+ * These are the operations. Each returns its result and fills in what it tells. A touch needs
+ * no lock, all others are called with it.
  */
 
-/* @locked: with the lock; must be so on a wheel with touch words. */
+/* @locked: the caller holds the lock, as it must on a wheel with touch words. */
 static __always_inline int tw_op_touch(const struct tw_call *call,
 				       struct timewheel_op *op, bool locked)
 {
@@ -281,7 +281,7 @@ static int tw_op_move(const struct tw_call *call, struct timewheel_op *op)
 	return tw_was_due(&found, &call->now);
 }
 
-/* @due: on which tick the token was due. */
+/* @due: the tick on which the token was due. */
 static inline int tw_cancel(const struct tw_call *call, struct tw_key key, u64 *due)
 {
 	struct tw_found found;
@@ -308,8 +308,8 @@ static int tw_op_cancel(const struct tw_call *call, struct timewheel_op *op)
 }
 
 /*
- * The operations on wheels with leases. Each has its token, and of an answer the
- * delivery, found.
+ * These are the operations on wheels with leases. The caller has found each one's token, and
+ * an answer's delivery.
  */
 
 static int tw_op_nack(const struct tw_call *call, struct timewheel_op *op,
@@ -408,8 +408,8 @@ static int tw_op_locked(const struct tw_call *call, struct timewheel_op *op)
 }
 
 /*
- * Fetches the tokens of operations that are carried out together, so that one
- * waits for memory while the others' comes in, too.
+ * Fetches the tokens of operations that are carried out together, so that the waits for memory
+ * overlap.
  */
 static void tw_ops_prefetch(struct tw_ring *ring, const struct timewheel_op *ops,
 			    unsigned int n)
@@ -438,7 +438,7 @@ static int tw_grow(struct tw_call *call)
 	return err;
 }
 
-/* Operations from the first that cannot do without the lock. */
+/* Carries out operations, from the first one that needs the lock. */
 static void tw_ops_run_locked(struct tw_call *call, struct timewheel_op *ops,
 			      unsigned int n)
 {
@@ -465,9 +465,9 @@ static void tw_ops_run_locked(struct tw_call *call, struct timewheel_op *ops,
 }
 
 /*
- * Leading touches that find their token without the lock, which a wheel with
- * touch words does not allow. Returns how many there were. One that did not find
- * its token is left for the lock: see tw_touch().
+ * Carries out leading touches that find their token without the lock, which a wheel with touch
+ * words does not allow. Returns how many there were. A touch that did not find its token is
+ * left for the lock: see tw_touch().
  */
 static unsigned int tw_ops_run_unlocked(struct tw_call *call,
 					struct timewheel_op *ops, unsigned int n)
@@ -492,8 +492,8 @@ static unsigned int tw_ops_run_unlocked(struct tw_call *call,
 }
 
 /*
- * Carries at most TW_MAX_OPS operations out, in order. One whose result is negative is
- * passed over; the results of the others are 0 and will be set. May sleep for memory.
+ * Carries at most TW_MAX_OPS operations out, in order. An operation whose result is negative
+ * is passed over; all other results are 0 and will be set. May sleep for memory.
  */
 void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n)
 {
@@ -506,11 +506,9 @@ void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n)
 		tw_ops_run_locked(call, ops + i, n - i);
 }
 
-/*
- * Many of one kind.
- */
+/* These calls are about many tokens of one kind. */
 
-/* Registers one of many. Called with the lock. */
+/* Registers one of many tokens. Called with the lock. */
 static int tw_entry_register(const struct tw_call *call,
 			     const struct timewheel_register_many *many,
 			     struct timewheel_entry *entry)

@@ -11,10 +11,10 @@
 #include "clock.h"
 #include "wheel.h"
 
-/* Most operations of one hold of the lock. */
+/* The most operations in one hold of the lock. */
 #define TW_MAX_OPS	16
 
-/* Most entries, and keys, of one hold of the lock. */
+/* The most entries, and the most keys, in one hold of the lock. */
 #define TW_MAX_ENTRIES	32
 #define TW_MAX_CANCELS	64
 
@@ -36,7 +36,7 @@ void tw_register_many(struct tw_call *call, const struct timewheel_register_many
 void tw_cancel_many(struct tw_call *call, bool by_handle, const u64 *keys,
 		    s32 *results, unsigned int n);
 
-/* A tick as a point of time of the caller's. */
+/* Returns a tick as a point of time of the caller's. */
 static inline u64 tw_tick_shown(const struct tw_call *call, u64 tick)
 {
 	return tw_clock_to_user(tick * call->wheel->ring.tick, call->offset);

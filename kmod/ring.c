@@ -2,9 +2,9 @@
 /*
  * Ring: a wheel's tokens, and how one is registered, touched, moved and cancelled.
  *
- * A touch is in ring.h, for it is what a wheel does most. What is here changes
- * tokens under the ring's lock. The files above add what happens to a token that
- * expires (look.c) and that has been read (delivery.c).
+ * A touch is in ring.h, because a wheel does nothing more often. The functions here change
+ * tokens under the ring's lock. Other files add what happens to a token that expires (look.c)
+ * and that has been read (delivery.c).
  */
 #include <linux/bug.h>
 #include <linux/limits.h>
@@ -17,9 +17,7 @@
 
 #include "ring.h"
 
-/*
- * Setting up.
- */
+/* This part sets rings up. */
 
 static int tw_ring_init_tokens(struct tw_ring *ring,
 			       const struct tw_ring_setup *setup)
@@ -46,7 +44,7 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 }
 
 /*
- * Makes an empty ring; the caller has checked the ranges. May sleep. Returns 0, or -ENOMEM
+ * Makes an empty ring. The caller has checked the ranges. May sleep. Returns 0, or -ENOMEM
  * with nothing left behind.
  */
 int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
@@ -96,7 +94,7 @@ free_tokens:
 	return err;
 }
 
-/* Frees everything; nobody uses the ring any more. May sleep. */
+/* Frees everything of a ring that nobody uses any more. May sleep. */
 void tw_ring_destroy(struct tw_ring *ring)
 {
 	if (ring->has_ids)
@@ -142,7 +140,7 @@ int tw_ring_grow(struct tw_ring *ring)
 	return err;
 }
 
-/* Bytes that the ring holds, with the lock or without. */
+/* Returns the bytes that the ring holds, with the lock or without. */
 size_t tw_ring_bytes(struct tw_ring *ring)
 {
 	return sizeof(*ring) + tw_levels_bytes(&ring->levels) +
@@ -152,7 +150,7 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
 }
 
-/* Fills in what there is to tell of tokens. Under the lock. */
+/* Fills in all figures of tokens. The caller holds the lock. */
 void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 {
 	lockdep_assert_held(&ring->lock);
@@ -170,9 +168,7 @@ void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 	info->refiled = ring->refiled;
 }
 
-/*
- * Looking up: with or without the lock.
- */
+/* This part looks tokens up, with or without the lock. */
 
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
 {
@@ -217,9 +213,7 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 	return TW_NIL;
 }
 
-/*
- * Changing: under the lock.
- */
+/* This part changes tokens, under the lock. */
 
 /* Ends the id that a token has: see tw_ring_unname(). */
 void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token)
@@ -280,8 +274,8 @@ static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
 }
 
 /*
- * A token is FREE. It is kept by its index, so that finding it needs no walk through
- * free tokens, which nobody has looked at for long.
+ * Keeps a token that is FREE by its index. Finding it then needs no walk through free tokens,
+ * which nobody has looked at for long.
  */
 static inline void tw_ring_put(struct tw_ring *ring, u32 index)
 {
@@ -292,7 +286,7 @@ static inline void tw_ring_put(struct tw_ring *ring, u32 index)
 	ring->tokens.used--;
 }
 
-/* What a token's word is in its next life, before that begins. */
+/* Returns a token's word for its next life, before this life begins. */
 static inline u64 tw_ring_next_life(struct tw_token *token)
 {
 	u16 generation = READ_ONCE(token->word) + 1;
@@ -319,7 +313,7 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
 					     const u32 *batch, unsigned int n,
 					     u64 due, u32 *entry)
 {
-	/* A copy, which no write to a token or an entry can change. */
+	/* No write to a token or an entry can change this copy. */
 	const struct tw_arena tokens = ring->tokens;
 	unsigned int i;
 
@@ -338,7 +332,8 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
 
 /*
  * Ends the lives of the first of @n tokens that are due on tick @due, as tw_ring_free() does.
- * Many are cheap: the chunk that they are entered in is found once. Returns how many.
+ * Many together are cheap: the chunk in which they are entered is found only once. Returns how
+ * many.
  */
 unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
 			      unsigned int n, u64 due)
@@ -363,9 +358,9 @@ unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
 }
 
 /*
- * Counts anew for how many tokens there is all that a registration needs: a token, its
- * touch word, and a place wherever it may come to be filed, now and later. Returns
- * whether another can be registered, as tw_ring_register() does.
+ * Counts anew how many tokens have all that a registration needs: a token, its touch word, and
+ * a place wherever it may come to be filed, now and later. Returns whether another can be
+ * registered, as tw_ring_register() does.
  */
 static int tw_ring_make_ready(struct tw_ring *ring, u64 id)
 {
@@ -385,7 +380,7 @@ static int tw_ring_make_ready(struct tw_ring *ring, u64 id)
 	return ring->room ? -ENOSPC : -ESHUTDOWN;
 }
 
-/* What else the beginning of a token's life has to see to. */
+/* Begins all else that a token has, with its life. */
 static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 				 u32 index, u32 generation)
 {
@@ -401,7 +396,7 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 }
 
 /*
- * Registers a new token, with @id and @cookie as far as the ring has such, and tells its
+ * Registers a new token, with @id and @cookie as far as the ring has them, and tells its
  * handle. @deadline: when it is due, no earlier than @now.
  *
  * Returns 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST; -ENOSPC;
@@ -449,7 +444,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 	return 0;
 }
 
-/* What else a move has to see to. */
+/* Moves all else that a token has. */
 static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 			  u32 index, const struct tw_now *now,
 			  const struct tw_deadline *deadline)
@@ -466,8 +461,8 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 
 /*
  * Makes a token due at another time, earlier or later, but no earlier than @now. The token's
- * timeout stays when @deadline has none, as it must if the token is periodic. @found has
- * afterwards the word that the token had before.
+ * timeout stays when @deadline has none, as it must if the token is periodic. Afterwards
+ * @found has the word from before.
  */
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline)
@@ -486,14 +481,14 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	ring->moved++;
 }
 
-/* Ends a token without an event. @found has afterwards the word that it had before. */
+/* Ends a token without an event. Afterwards @found has the word from before. */
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 {
 	struct tw_token *token = found->token;
 	u32 index;
 
 	lockdep_assert_held(&ring->lock);
-	/* In one go, for it may be touched until then. */
+	/* The word is exchanged in one go, because the token may be touched until then. */
 	found->word = xchg(&token->word, tw_ring_next_life(token));
 	index = tw_levels_unfile(&ring->levels, token);
 	tw_stamp_set(ring, index, 0);

@@ -214,7 +214,7 @@ void tw_ring_fetch(const struct tw_ring *ring, const struct tw_list *list);
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
 
-/* For the files above: the ends of an id and of a token's life. */
+/* These are for the files above: the ends of an id and of a token's life. */
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
@@ -228,14 +228,14 @@ static inline void tw_ring_unname(struct tw_ring *ring, struct tw_token *token)
 		tw_ring_end_name(ring, token);
 }
 
-/* A token by an index that the ring gave. */
+/* Returns a token by an index that the ring gave. */
 static inline struct tw_token *tw_ring_token(const struct tw_ring *ring,
 					     u32 index)
 {
 	return tw_arena_at(&ring->tokens, index);
 }
 
-/* Lets tokens be registered, or not. Under the lock. */
+/* Lets tokens be registered, or not. The caller holds the lock. */
 static inline void tw_ring_drain(struct tw_ring *ring, bool drain)
 {
 	ring->room = drain ? 0 : ring->max_tokens;
@@ -254,13 +254,13 @@ static inline bool tw_ring_has_words(const struct tw_ring *ring)
 	return ring->words.block;
 }
 
-/* How many pages the touch words have once all tokens are there. */
+/* Returns how many pages the touch words have once all tokens have been used. */
 static inline u32 tw_ring_word_pages(const struct tw_ring *ring)
 {
 	return ring->words.nr;
 }
 
-/* A page of touch words, NULL where there has been no token yet. */
+/* Returns a page of touch words, NULL where there has been no token yet. */
 static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 {
 	void *page;
@@ -268,7 +268,7 @@ static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
 }
 
-/* What a moved token's periods count from: periods before this tick are not missed. */
+/* Returns the time that a moved token's periods count from: no earlier period is missed. */
 static inline u64 tw_ring_base(const struct tw_ring *ring,
 			       const struct tw_now *now,
 			       const struct tw_deadline *deadline)
@@ -281,21 +281,21 @@ static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)
 	return ring->delivery.at;
 }
 
-/* What a token, on a ring with leases or periods, knows of its deliveries. */
+/* Returns what a token, on a ring with leases or periods, knows of its deliveries. */
 static inline struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
 						 const struct tw_token *token)
 {
 	return (void *)token + ring->delivery.at;
 }
 
-/* What may make a token, on a ring with periods, periodic. */
+/* Returns what may make a token, on a ring with periods, periodic. */
 static inline struct tw_repeat *tw_repeat_at(const struct tw_ring *ring,
 					     const struct tw_token *token)
 {
 	return (void *)token + ring->delivery.repeat_at;
 }
 
-/* What makes a token periodic, NULL when it is not. */
+/* Returns what makes a token periodic, NULL when it is not. */
 static inline struct tw_repeat *tw_repeat_of(const struct tw_ring *ring,
 					     const struct tw_token *token)
 {
@@ -304,8 +304,8 @@ static inline struct tw_repeat *tw_repeat_of(const struct tw_ring *ring,
 }
 
 /*
- * The tick on which the ring is next to be looked at, or TW_NEVER. With as many
- * deliveries out as there may be, nothing is to be looked at until a lease ends.
+ * Returns the tick on which the ring is next to be looked at, or TW_NEVER. With as many
+ * deliveries out as there may be, the ring need not be looked at until a lease ends.
  */
 static inline u64 tw_ring_next(const struct tw_ring *ring)
 {
@@ -320,7 +320,10 @@ static inline u64 tw_ring_next(const struct tw_ring *ring)
 	return held->count ? min(next, tw_held_first(held)->end) : next;
 }
 
-/* The last token of a list, which is the next to be taken off it. Under the lock. */
+/*
+ * Returns the last token of a list, which is the next to be taken off it. The caller holds the
+ * lock.
+ */
 static inline u32 tw_ring_last(const struct tw_ring *ring,
 			       const struct tw_list *list)
 {
@@ -330,14 +333,14 @@ static inline u32 tw_ring_last(const struct tw_ring *ring,
 	return tw_list_last(&ring->levels.lists, list);
 }
 
-/* The index of a token that is filed. Under the lock. */
+/* Returns the index of a token that is filed. The caller holds the lock. */
 static inline u32 tw_ring_index(const struct tw_ring *ring,
 				const struct tw_token *token)
 {
 	return tw_lists_at(&ring->levels.lists, token->place);
 }
 
-/* A token's touch word, NULL if it has none or cannot be touched. */
+/* Returns a token's touch word, NULL if it has none or cannot be touched. */
 static inline u64 *tw_ring_touch_word(const struct tw_ring *ring,
 				      const struct tw_token *token, u32 index)
 {
@@ -347,8 +350,8 @@ static inline u64 *tw_ring_touch_word(const struct tw_ring *ring,
 }
 
 /*
- * Sets the word of a token that was found ARMED under the lock: since then it can
- * only have been touched, which this outdoes.
+ * Sets the word of a token that was found ARMED under the lock: since then it can only have
+ * been touched, and the new word replaces the touch.
  */
 static inline void tw_found_set(struct tw_found *found, u64 due,
 				enum tw_state state)
@@ -364,7 +367,7 @@ static inline void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
 		WRITE_ONCE(*tw_words_at(&ring->words, index), word);
 }
 
-/* The due tick of a token that is filed, or that the caller has taken. */
+/* Returns the due tick of a token that is filed, or that the caller has taken. */
 static inline u64 tw_ring_due_tick(const struct tw_ring *ring, u32 index)
 {
 	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
@@ -372,7 +375,7 @@ static inline u64 tw_ring_due_tick(const struct tw_ring *ring, u32 index)
 	return tw_word_due(READ_ONCE(token->word));
 }
 
-/* The handle of a token that is not FREE. Under the lock, or by its reader. */
+/* Returns the handle of a token that is not FREE. The caller holds the lock, or is its reader. */
 static inline u64 tw_token_handle(const struct tw_token *token, u32 index)
 {
 	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
@@ -386,12 +389,12 @@ static inline u64 tw_token_cookie(const struct tw_ring *ring,
 }
 
 /*
- * What a touch is made of is inline, by force: it is what a wheel does most. Left to the
- * compiler, a touch by ioctl takes 802 instead of 738 instructions (selftests/counts.c,
- * gcc 12).
+ * The parts of a touch are inlined by force: a wheel does nothing more often. Left to the
+ * compiler, a touch by ioctl takes 802 instead of 738 instructions (selftests/counts.c, gcc
+ * 12).
  */
 
-/* The tick on which a deadline, in ns, is due. Returns 0, or -ERANGE beyond the last tick. */
+/* Finds the tick on which a deadline, in ns, is due. Returns 0, or -ERANGE beyond the last tick. */
 static inline int tw_ring_due(const struct tw_ring *ring,
 			      const struct tw_now *now, u64 deadline,
 			      u64 *due)
@@ -404,7 +407,7 @@ static inline int tw_ring_due(const struct tw_ring *ring,
 	return *due > ring->max_due ? -ERANGE : 0;
 }
 
-/* Reads the word before whatever else is then read of the token. */
+/* Reads the token's word, before anything else is read of the token. */
 static inline bool tw_found_armed(struct tw_token *token,
 				  struct tw_found *found)
 {
@@ -464,8 +467,8 @@ static inline void tw_ring_prefetch_keys(struct tw_ring *ring, bool by_handle,
 }
 
 /*
- * Fetches where a token is filed, of which the token itself has been fetched.
- * Called with the lock. The place of a FREE token is none, and may be anywhere.
+ * Fetches the place where a token is filed. The token itself has been fetched. Called with the
+ * lock. The place of a FREE token is none, and may be anywhere.
  */
 static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
 					  u64 handle)
@@ -478,7 +481,7 @@ static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
 				  token->place >> TW_CHUNK_SHIFT);
 }
 
-/* The tick to which a touch raises a token with this timeout. */
+/* Returns the tick to which a touch raises a token with this timeout. */
 static inline int tw_touch_due(const struct tw_ring *ring,
 			       const struct tw_now *now, u64 timeout,
 			       u64 *due)
@@ -489,10 +492,11 @@ static inline int tw_touch_due(const struct tw_ring *ring,
 
 /*
  * Makes a token due a whole timeout from now, on tick *@due, if that is later. Needs no lock.
- * @found has on success the word that the token had before. The token stays where it is
- * filed: the thread that looks there files it again.
+ * On success @found has the word from before. The token stays where it is filed: the thread
+ * that looks there files it again.
  *
- * Returns 0; -ESTALE when it is no longer pending; -EINVAL when it has no timeout; -ERANGE.
+ * Returns 0; -ESTALE when the token is no longer pending; -EINVAL when it has no timeout;
+ * -ERANGE.
  */
 static __always_inline int tw_ring_touch(struct tw_ring *ring,
 					 struct tw_found *found,

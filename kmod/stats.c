@@ -42,7 +42,7 @@ static struct dentry *tw_debugfs __ro_after_init;
 #define TW_COUNTER(field)						\
 	{ #field, offsetof(struct timewheel_info, field) }
 
-/* The counters: what a wheel leaves behind. */
+/* These are the counters that a wheel leaves behind. */
 static const struct {
 	const char	*name;
 	size_t		at;
@@ -86,7 +86,7 @@ int tw_stats_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 	u32 number;
 	int err;
 
-	/* The place comes first: a wheel that is set up is never taken back. */
+	/* The place is taken first, because a wheel that is set up is never taken back. */
 	err = xa_alloc_cyclic(&tw_wheels, &number, NULL, xa_limit_32b,
 			      &tw_next_number, GFP_KERNEL);
 	if (err < 0)
@@ -114,7 +114,10 @@ void tw_stats_remove(struct tw_wheel *wheel)
 	mutex_unlock(&tw_stats_lock);
 }
 
-/* The first wheel from a number on, or NULL. It stays until tw_stats_lock is let go. */
+/*
+ * Returns the first wheel from a number on, or NULL. The wheel stays until tw_stats_lock is
+ * let go.
+ */
 static struct tw_wheel *tw_wheels_from(unsigned long *number)
 {
 	lockdep_assert_held(&tw_stats_lock);
@@ -198,7 +201,7 @@ static const struct seq_operations tw_wheels_sops = {
 
 DEFINE_SEQ_ATTRIBUTE(tw_wheels);
 
-/* A file's private data says whether it is that of namespaces, or of users. */
+/* A file's private data tells whether it is about namespaces, or about users. */
 static int tw_accounts_show(struct seq_file *m, void *v)
 {
 	tw_limits_show(m, m->private);
@@ -222,7 +225,7 @@ static void tw_histogram_show(struct seq_file *m,
 
 /*
  * Begins with what wheels that have ended have counted, and adds what living ones have. A
- * wheel that was destroyed lives until its last file is closed. One that ends meanwhile
+ * wheel that was destroyed lives until its last file is closed. A wheel that ends meanwhile
  * waits while one other wheel is looked at, no longer. Returns how many live.
  */
 static unsigned int tw_sums_fill(struct tw_sums *sums,

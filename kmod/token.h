@@ -75,7 +75,7 @@ struct tw_token {
  * @token: the token
  * @id: written under the lock before the token is ARMED, read anywhere after
  *	the word
- * @node: in the id table
+ * @node: its node in the id table
  */
 struct tw_id_token {
 	struct tw_token		token;
@@ -85,7 +85,7 @@ struct tw_id_token {
 
 /**
  * struct tw_delivery - what a token knows of its deliveries
- * @number: of the last delivery, 0 for none and on a ring without leases
+ * @number: the number of the last delivery, 0 for none and on a ring without leases
  * @attempts: deliveries since the token was registered, or since its period began
  *
  * Both are under the ring's lock, or the token is TAKEN and its reader's.
@@ -124,7 +124,7 @@ static inline enum tw_state tw_word_state(u64 word)
 	return (word >> TW_STATE_SHIFT) & 3;
 }
 
-/* A word of one life of the token, with another due tick. */
+/* Returns a word of the same life of the token, with another due tick. */
 static inline u64 tw_word_with_due(u64 word, u64 due)
 {
 	return (word & TW_LIFE_MASK) | due << TW_DUE_SHIFT;
@@ -135,7 +135,7 @@ static inline u32 tw_generation(const struct tw_token *token, u64 word)
 	return (u32)READ_ONCE(token->generation_hi) << 16 | (u16)word;
 }
 
-/* Nothing has come so far of a periodic token whose first deadline this is. */
+/* Starts a periodic token anew: @base is its first deadline, and no period has come yet. */
 static inline void tw_repeat_start_over(struct tw_repeat *repeat, u64 base)
 {
 	repeat->base = base;

@@ -32,7 +32,7 @@ static __always_inline int tw_touch_each(struct tw_wheel *wheel, bool by_handle,
 	return ret;
 }
 
-/* What did not succeed without the lock is tried again with it. */
+/* Tries touches again with the lock that did not succeed without it. */
 static noinline int tw_touch_locked(struct tw_wheel *wheel, bool by_handle,
 				    const u64 *keys, unsigned int n,
 				    unsigned int *done)
@@ -45,7 +45,7 @@ static noinline int tw_touch_locked(struct tw_wheel *wheel, bool by_handle,
 	return ret;
 }
 
-/* All of this is in registers. */
+/* All values of this function are in registers. */
 static __always_inline long tw_touch_unlocked(struct tw_wheel *wheel,
 					      bool by_handle, u64 value)
 {
@@ -100,7 +100,7 @@ int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
 	*done = 0;
 	tw_ring_prefetch_keys(&wheel->ring, by_handle, keys, n);
 	if (!tw_ring_has_words(&wheel->ring))
-		/* Two calls, so that by handle all is in registers. */
+		/* There are two calls, so that by handle all values are in registers. */
 		ret = by_handle ?
 			tw_touch_each(wheel, true, keys, n, &now, false, done) :
 			tw_touch_each(wheel, false, keys, n, &now, false, done);

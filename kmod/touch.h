@@ -12,14 +12,14 @@
 #include "trace.h"
 #include "wheel.h"
 
-/* Most keys of one hold of the lock. */
+/* The most keys in one hold of the lock. */
 #define TW_MAX_KEYS	64
 
 long tw_touch_key(struct tw_wheel *wheel, u32 by_handle, u64 value);
 int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
 		  unsigned int n, unsigned int *done);
 
-/* What an operation says of a token that it has found pending. */
+/* Returns what an operation says of a token that it has found pending. */
 static inline int tw_was_due(const struct tw_found *found,
 			     const struct tw_now *now)
 {
@@ -28,8 +28,8 @@ static inline int tw_was_due(const struct tw_found *found,
 }
 
 /*
- * Touches a token of a wheel that is set up. @locked: the caller holds the lock, which a
- * wheel with touch words needs. @due: on which tick the token is due then.
+ * Touches a token of a wheel that is set up. @locked: the caller holds the lock, which a wheel
+ * with touch words needs. @due: the tick on which the token is due then.
  *
  * Without the lock -ENOENT may be wrong. A registration that is about to fail with
  * -EEXIST writes the id into a free token. A look-up that just passes there finds
@@ -50,7 +50,7 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, struct tw_key key,
 		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 	err = tw_ring_touch(&wheel->ring, &found, now, due);
 	if (err)
-		/* The token went meanwhile, and its id with it. */
+		/* The token went meanwhile, and its id went with it. */
 		return err == -ESTALE && !key.by_handle ? -ENOENT : err;
 	err = tw_was_due(&found, now);
 	this_cpu_inc(*wheel->touched);

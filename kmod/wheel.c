@@ -25,26 +25,26 @@
 #define TW_FIRST_GENERATION	get_random_u32()
 #endif
 
-/* A token with an id and a cookie: what the manual tells. */
+/* The manual tells this size of a token with an id and a cookie. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) == 48);
 
-/* A token with an id, a cookie and deliveries. One that is not out costs no more. */
+/* The manual tells this size of a token with an id, a cookie and deliveries, out or not. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
 
-/* Most tokens that one step looks at, under the lock. */
+/* The most tokens that one step looks at under the lock. */
 #define TW_STEP		128
 
-/* Most tokens that a poll looks at before it says "come and see". */
+/* The most tokens that a poll looks at before it says "come and see". */
 #define TW_POLL_WORK	4096
 
 static void tw_wheel_wake(struct tw_wheel *wheel)
 {
-	/* No poll key: epoll and io_uring then ask whether it is readable. */
+	/* The wake-up has no poll key: epoll and io_uring then ask whether the file is readable. */
 	wake_up(&wheel->readers);
 	wake_up(&wheel->pollers);
 }
 
-/* The timer has gone off. Needs no lock. */
+/* Called when the timer has gone off. Needs no lock. */
 static void tw_wheel_went_off(struct tw_wheel *wheel)
 {
 	trace_alarm(wheel->number);
@@ -52,7 +52,7 @@ static void tw_wheel_went_off(struct tw_wheel *wheel)
 	WRITE_ONCE(wheel->alarm, true);
 }
 
-/* The timer's callback: as much work for one token due as for a million. */
+/* The timer's callback does as much work for one due token as for a million. */
 static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
 {
 	struct tw_wheel *wheel = container_of(timer, struct tw_wheel, timer);
@@ -63,7 +63,7 @@ static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* A wheel that is still to be set up, or NULL. */
+/* Makes a wheel that is still to be set up, or returns NULL. */
 struct tw_wheel *tw_wheel_new(void)
 {
 	struct tw_wheel *wheel = kzalloc(sizeof(*wheel), TW_GFP);
@@ -113,7 +113,7 @@ static void tw_wheel_free_counters(struct tw_wheel *wheel)
 	kfree(wheel->lateness);
 }
 
-/* Takes what a wheel needs, all or nothing. */
+/* Takes all that a wheel needs, or nothing. */
 static int tw_wheel_acquire(struct tw_wheel *wheel,
 			    const struct timewheel_setup *setup)
 {
@@ -155,7 +155,7 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
 {
 	int err;
 
-	/* Here, not with the other ranges: they are for new wheels only. */
+	/* These ranges are checked here, as they are for new wheels only. */
 	if (setup->tick < READ_ONCE(tw_min_tick_ns) ||
 	    setup->max_tokens > READ_ONCE(tw_max_tokens))
 		return -EINVAL;
@@ -207,8 +207,8 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 }
 
 /*
- * Sees to it that a thread will look when the next tick comes. Returns whether
- * it has come and no thread has been told.
+ * Arms the wheel, so that a thread will look when the next tick comes. Returns whether the
+ * tick has come and no thread has been told.
  */
 static bool tw_wheel_arm_next(struct tw_wheel *wheel, u64 now)
 {
@@ -250,8 +250,8 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 }
 
 /*
- * Ends a wheel that others may be using. Their calls get -ENODEV from now on; sleeping readers
- * and pollers are woken.
+ * Ends a wheel that others may be using. All their calls get -ENODEV from now on; sleeping
+ * readers and pollers are woken.
  */
 void tw_wheel_end(struct tw_wheel *wheel)
 {
@@ -369,13 +369,11 @@ void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_histogram *lateness)
 	tw_wheel_unlock(wheel, &now);
 }
 
-/*
- * Expiring.
- */
+/* This part is about tokens that expire. */
 
 /*
- * Nothing is due: the alarm is over, the timer is to be started. @quiet: this look
- * found nothing either.
+ * Deals with a look that found nothing due: the alarm is over, and the timer is to be started.
+ * @quiet: this look has found no token.
  */
 static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
 {
@@ -409,14 +407,14 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 		tw_wheel_end_alarm(wheel, !n);
 	tw_wheel_unlock(wheel, now);
 
-	/* The alarm woke one reader: this one wakes the next. */
+	/* The alarm woke this reader, and this reader wakes the next. */
 	if (n && *more)
 		tw_wheel_wake(wheel);
 
 	return n;
 }
 
-/* Tells of tokens that a reader has got, before their next life begins. */
+/* Traces tokens that a reader has got, before their next life begins. */
 static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
 				   const u32 *batch, unsigned int n)
 {
@@ -435,8 +433,8 @@ static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
 }
 
 /*
- * Ends tokens that were delivered, or lets them go on, and counts how late they
- * were: many in a row are equally late.
+ * Ends tokens that were delivered, or lets them go on, and counts how late they were. Many in
+ * a row are equally late.
  */
 static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 			       const u32 *batch, unsigned int n,
@@ -476,7 +474,7 @@ void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 	tw_wheel_unlock(wheel, &now);
 }
 
-/* A file, which no call uses any more, is released: what it holds is due again. May sleep. */
+/* Releases a file, which no call uses any more: all that it holds is due again. May sleep. */
 void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder)
 {
 	bool more;
@@ -490,7 +488,7 @@ void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder)
 	} while (more);
 }
 
-/* One step of a poll. Returns whether it is over; then *due is the answer. */
+/* Does one step of a poll. Returns whether the poll is over; then *due is the answer. */
 static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
@@ -524,13 +522,13 @@ bool tw_wheel_is_due(struct tw_wheel *wheel)
 	return true;
 }
 
-/* A reader that was woken leaves: the next one is to look. */
+/* A reader that was woken leaves, and the next one has to look. */
 void tw_wheel_pass_on(struct tw_wheel *wheel)
 {
 	wake_up(&wheel->readers);
 }
 
-/* Whether a sleeper has to get up. */
+/* Whether a thread that sleeps has to wake up. */
 static bool tw_wheel_must_wake(const struct tw_wheel *wheel)
 {
 	switch (READ_ONCE(wheel->stage)) {
@@ -552,7 +550,7 @@ int tw_wheel_wait(struct tw_wheel *wheel)
 	int err = wait_event_interruptible_exclusive(wheel->readers,
 						     tw_wheel_must_wake(wheel));
 
-	/* A task that is to die would take tokens along. */
+	/* A task that is about to die would take tokens along. */
 	if (!err && task_sigpending(current)) {
 		tw_wheel_pass_on(wheel);
 		err = -ERESTARTSYS;

@@ -34,14 +34,14 @@ enum tw_stage {
 /**
  * struct tw_wheel - a wheel
  * @ring: the tokens; its lock is the wheel's lock
- * @name: of a named wheel, else NULL; constant
+ * @name: the name of a named wheel, else NULL; constant
  * @number: names it in fdinfo and traces; constant
  * @setup: held while the wheel is set up; outermost
  * @stage: becomes TW_READY last under @setup, from then on changed under the
  *	lock; read anywhere
- * @charge: to what it is charged; constant
- * @clock: what turns it, one of enum timewheel_clock; constant
- * @flags: as set up; constant
+ * @charge: the users that are charged for it; constant
+ * @clock: the clock that turns it, one of enum timewheel_clock; constant
+ * @flags: the flags of the setup; constant
  * @slack: ns that the timer may be late; constant
  * @max_timeout: longest delay and timeout in ns that a token may have; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
@@ -61,7 +61,7 @@ struct tw_wheel {
 	struct tw_ring		ring;
 	const char		*name;
 	u32			number;
-	struct mutex		setup;	/* one sets up, once */
+	struct mutex		setup;	/* one caller sets up, once */
 	enum tw_stage		stage;
 	struct tw_charge	charge;
 	u32			clock;
@@ -129,7 +129,7 @@ static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
 	return smp_load_acquire(&wheel->stage) == TW_READY;
 }
 
-/* Why it cannot be used, as an errno; 0 if it can. */
+/* Returns why a wheel cannot be used, as an errno; 0 if it can. */
 static inline int tw_wheel_check(const struct tw_wheel *wheel)
 {
 	/* Pairs with the release in tw_wheel_setup(). */
@@ -147,7 +147,7 @@ static inline int tw_wheel_check(const struct tw_wheel *wheel)
 	}
 }
 
-/* Why nothing can be taken, as an errno: -EAGAIN while the wheel is paused; 0 if it can. */
+/* Returns why no token can be taken, as an errno: -EAGAIN while the wheel is paused; else 0. */
 static inline int tw_wheel_check_due(const struct tw_wheel *wheel)
 {
 	int err = tw_wheel_check(wheel);

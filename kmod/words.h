@@ -34,13 +34,13 @@
 #include "blocks.h"
 
 /*
- * A token that can be touched has its deadline and its timeout less than this many
- * ticks ahead. Then a reader has as many to come late, before an old stamp looks
- * like one of the future.
+ * A token that can be touched has its deadline and its timeout less than this many ticks
+ * ahead. A reader may then be as many ticks late before an old stamp looks like one of the
+ * future.
  */
 #define TW_MAX_STAMPED	BIT_ULL(30)
 
-/* How far, in ns, a stamp may be ahead of a clock that was read before the word. */
+/* The ns that a stamp may be ahead of a clock that was read before the word. */
 #define TW_MAX_AHEAD_NS	1000000000ULL
 
 #define TW_WORDS_PER_PAGE	((u32)(PAGE_SIZE / sizeof(u64)))
@@ -52,13 +52,13 @@ static inline int tw_words_init(struct tw_blocks *words, u32 max)
 			      PAGE_SIZE);
 }
 
-/* How many tokens there are words for. Under the owner's lock. */
+/* Returns how many tokens there are words for. The caller holds the owner's lock. */
 static inline u32 tw_words_capacity(const struct tw_blocks *words)
 {
 	return words->allocated * TW_WORDS_PER_PAGE;
 }
 
-/* The word of a token. */
+/* Returns the word of a token. */
 static inline u64 *tw_words_at(const struct tw_blocks *words, u32 index)
 {
 	u64 *page = words->block[index / TW_WORDS_PER_PAGE];
@@ -66,26 +66,26 @@ static inline u64 *tw_words_at(const struct tw_blocks *words, u32 index)
 	return page + index % TW_WORDS_PER_PAGE;
 }
 
-/* The longest timeout in ns that a stamp can tell, with ticks of so many ns. */
+/* Returns the longest timeout in ns that a stamp can tell, with ticks of so many ns. */
 static inline u64 tw_words_max_timeout(u64 tick)
 {
 	return S64_MAX / tick < TW_MAX_STAMPED ?
 	       S64_MAX : (TW_MAX_STAMPED - 1) * tick - 1;
 }
 
-/* How many ticks of so many ns a stamp may be ahead: always of the next one. */
+/* Returns how many ticks of so many ns a stamp may be ahead: at least the next one. */
 static inline u32 tw_words_max_ahead(u64 tick)
 {
 	return max(TW_MAX_AHEAD_NS / tick, 1ULL);
 }
 
-/* The word of a token that has not been touched. */
+/* Returns the word of a token that has not been touched. */
 static inline u64 tw_stamp_none(u32 generation)
 {
 	return (u64)generation << 32;
 }
 
-/* What says that a token was touched on this tick. */
+/* Returns the word that says that a token was touched on this tick. */
 static inline u64 tw_stamp(u32 generation, u64 tick)
 {
 	return tw_stamp_none(generation) | ((u32)tick ?: 1);
@@ -110,7 +110,7 @@ static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now,
 	       (!(u32)word || age < BIT(31) || -age <= max_ahead);
 }
 
-/* To which tick a word that makes sense raises a token, 0 if it was not touched. */
+/* Returns the tick to which a word that makes sense raises a token, 0 if it was not touched. */
 static inline u64 tw_stamp_due(u64 word, u64 now, u64 timeout)
 {
 	u32 age = (u32)now - (u32)word;

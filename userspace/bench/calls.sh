@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# sh calls.sh COMMAND...: system calls on wheels that a language's benchmark makes, in a
-# guest with strace. COMMAND tells a line for each kind of touches, after 512 of them.
-# Prints TAP. Go's and Node's own threads have other calls, which are not counted.
+# sh calls.sh COMMAND...: system calls on wheels that a language's benchmark makes, in a guest
+# with strace. COMMAND prints a line for each kind of touches, after 512 touches. Prints TAP.
+# Go's and Node's own threads have other calls, which are not counted.
 log=calls.log
 touch='_IOC(_IOC_NONE, 0xbe, 0x5, 0)'
 

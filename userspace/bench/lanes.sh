@@ -3,8 +3,8 @@
 #
 # Lanes of selftests/check: the benchmarks.
 
-# Shows that benchmarks run, and that no operation has become dearer than its
-# budget of instructions; other figures want a quiet machine, and "make bench".
+# Shows that benchmarks run, and that no operation has become dearer than its budget of
+# instructions; other figures need a quiet machine and "make bench".
 lane_bench()
 {
 	planned make -s -C userspace/bench native-quick OUTPUT="$out/bench/build"

@@ -8,10 +8,10 @@
 
 #include "calendar_rule.h"
 
-/* A search ends after so many times have been looked at. */
+/* A search ends after it has looked at so many times. */
 #define MAX_STEPS	1000000
 
-/* The first time from @local on that has its bits, in whatever day. */
+/* Returns the first time from @local on that has its bits in the rule, on whatever day. */
 static int64_t fit_time(const struct calendar *calendar,
 			const struct recurrence *rule, int64_t local, int *steps)
 {
@@ -38,7 +38,7 @@ static int64_t fit_time(const struct calendar *calendar,
 	return LAST + 1;
 }
 
-/* The first time of the rule from @local on, -1: there is none. */
+/* Returns the first time of the rule from @local on, -1 if there is none. */
 static int64_t time_from(const struct calendar *calendar, struct recurrence *rule,
 			 int64_t local)
 {
@@ -58,7 +58,7 @@ static int64_t time_from(const struct calendar *calendar, struct recurrence *rul
 	}
 }
 
-/* The first time of any rule from @local on, also before the beginning. */
+/* Returns the first time of any rule from @local on, also before the beginning. */
 static int64_t any_from(struct calendar *calendar, int64_t local)
 {
 	int64_t first = -1, found;
@@ -84,7 +84,7 @@ static void set_utc(struct occurrence *occurrence)
 			  time.second : time.first;
 }
 
-/* The next one of a rule that repeats within the day. */
+/* Goes to the next occurrence of a rule that repeats within the day. */
 static bool step_within_day(struct calendar *calendar,
 			    struct occurrence *occurrence)
 {
@@ -92,7 +92,10 @@ static bool step_within_day(struct calendar *calendar,
 	bool twice = from.kind == ZONE_TWICE;
 	int64_t local;
 
-	/* What is before the beginning for the first time may be after it for the second. */
+	/*
+	 * A local time that comes twice may be before the beginning at first, and after it the
+	 * second time.
+	 */
 	if (twice && occurrence->again && calendar->start < from.end)
 		local = any_from(calendar, occurrence->local + 1);
 	else
@@ -134,7 +137,7 @@ static bool step(struct calendar *calendar, struct occurrence *occurrence)
 	       calendar->until && occurrence->utc <= LAST;
 }
 
-/* From @occurrence on the first one that is after @utc. */
+/* Goes from @occurrence to the first occurrence that is after @utc. */
 static bool step_beyond(struct calendar *calendar, int64_t utc,
 			struct occurrence *occurrence)
 {
@@ -144,7 +147,7 @@ static bool step_beyond(struct calendar *calendar, int64_t utc,
 	return true;
 }
 
-/* What the clock on the wall shows at @utc. */
+/* Returns what the clock on the wall shows at @utc. */
 static struct occurrence moment(int64_t utc)
 {
 	struct occurrence moment = { .local = zone_local(utc), .utc = utc };
@@ -159,7 +162,7 @@ static bool first_after(struct calendar *calendar, int64_t utc,
 {
 	*occurrence = moment(utc);
 	if (calendar->count) {
-		/* They count from the beginning. */
+		/* Rules with COUNT count from the beginning. */
 		*occurrence = (struct occurrence) { .local = calendar->start - 1,
 						    .utc = INT64_MIN };
 		return step(calendar, occurrence) &&
@@ -190,8 +193,8 @@ bool calendar_next(struct calendar *calendar, struct occurrence *occurrence)
 }
 
 /*
- * Looks back from @utc by longer and longer spans, so that what is found in one is not
- * much, however long ago @occurrence is.
+ * Looks back from @utc by longer and longer spans. A span then has few occurrences, however
+ * long ago @occurrence is.
  */
 static void jump(struct calendar *calendar, int64_t utc,
 		 struct occurrence *occurrence)
@@ -246,7 +249,7 @@ void calendar_name(const struct occurrence *occurrence, char name[CALENDAR_NAME]
 		strcpy(name + length, "#2");
 }
 
-/* The beginning is the moment that was given, which may be the second of two, or a DTSTART. */
+/* Sets the beginning: the given moment, which may be the second of two, or a DTSTART. */
 static void set_first(struct calendar *calendar, int64_t given)
 {
 	struct occurrence first = { .local = calendar->start };
@@ -257,7 +260,7 @@ static void set_first(struct calendar *calendar, int64_t given)
 	zone_leave();
 }
 
-/* Whether there is an occurrence at all. */
+/* Whether there is any occurrence at all. */
 static bool has_any(struct calendar *calendar)
 {
 	struct occurrence first = { .local = calendar->start - 1 };

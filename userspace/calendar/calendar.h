@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rules by which something comes again, time zones, and points of time. This knows
+ * Rules by which something comes again, time zones, and points of time. This code knows
  * neither jobs nor wheels.
  *
- * A rule is a recurrence rule of RFC 5545, perhaps after a DTSTART, or a line of
- * cron with five fields. libical reads it and finds its days. The times of a day are
- * found here, so that the work for a rule that never comes is bounded.
+ * A rule is a recurrence rule of RFC 5545, perhaps after a DTSTART, or a line of cron with
+ * five fields. libical reads it and finds its days. The times of a day are found by this code,
+ * which bounds the work for a rule that never comes.
  *
  * A local time is told in seconds, as if it were UTC. Rules are about local times.
  * When a change of the clock skips local times, or repeats them:
@@ -32,9 +32,9 @@
 #define CALENDAR_NAME	24	/* of an occurrence's name */
 
 /*
- * An occurrence. @local and @again, true for the second of two times that are the
- * same, name it for ever; @utc is what they mean by the zone's present file. @number
- * counts from 1, by rules with COUNT only.
+ * An occurrence. @local and @again, true for the second of two times that are the same, name
+ * it for ever; @utc is their moment by the zone's present file. @number counts from 1, for
+ * rules with COUNT only.
  */
 struct occurrence {
 	int64_t local, utc;
@@ -45,44 +45,41 @@ struct occurrence {
 struct calendar;
 
 /*
- * Reads a rule. It begins at @start, seconds since 1970, unless it has a DTSTART.
- * NULL, and a reason in @why, if it cannot be carried out.
+ * Reads a rule. The rule begins at @start, seconds since 1970, unless it has a DTSTART.
+ * Returns NULL, and a reason in @why, if it cannot be carried out.
  */
 struct calendar *calendar_open(const char *text, const char *zone, int64_t start,
 			       char why[CALENDAR_WHY]);
 void calendar_close(struct calendar *calendar);
-/* Its zone: that of @zone or of the DTSTART, or UTC. */
+/* Returns its zone: @zone, or the zone of the DTSTART, or UTC. */
 const char *calendar_zone(const struct calendar *calendar);
 
-/* The first occurrence after @utc. False: there is none. */
+/* Finds the first occurrence after @utc. Returns false if there is none. */
 bool calendar_first(struct calendar *calendar, int64_t utc,
 		    struct occurrence *occurrence);
-/* The one after @occurrence. False: there is none. */
+/* Goes to the occurrence after @occurrence. Returns false if there is none. */
 bool calendar_next(struct calendar *calendar, struct occurrence *occurrence);
-/* From @occurrence on the last one that is not after @utc. */
+/* Goes from @occurrence to the last occurrence that is not after @utc. */
 void calendar_last(struct calendar *calendar, int64_t utc,
 		   struct occurrence *occurrence);
-/* @utc of an occurrence again, by the present file of its rule's zone. */
+/* Sets @utc of an occurrence again, by the present file of its rule's zone. */
 void calendar_update(const char *zone, struct occurrence *occurrence);
-/* What a clock in the zone shows at @utc: not @local, if that is skipped. */
+/* Returns what a clock in the zone shows at @utc, which is not @local if @local is skipped. */
 int64_t calendar_local(struct calendar *calendar, const struct occurrence *occurrence);
-/* "2026-10-25T02:30:00", and "#2" if it is the second time. */
+/* Writes a name such as "2026-10-25T02:30:00", with "#2" if it is the second such time. */
 void calendar_name(const struct occurrence *occurrence, char name[CALENDAR_NAME]);
 
-/*
- * calendar_zone.c: between zone_enter() and zone_leave() the C library knows that
- * zone.
- */
+/* calendar_zone.c: between zone_enter() and zone_leave() the C library uses the zone. */
 bool zone_exists(const char *name);
 void zone_enter(const char *name);
 void zone_leave(void);
-/* The local time at @utc. */
+/* Returns the local time at @utc. */
 int64_t zone_local(int64_t utc);
 
 /*
- * What a local time is. ZONE_SKIPPED: @first is the first moment after the gap,
- * which ends with the local time @end. ZONE_TWICE: it is at @first and at @second,
- * as are all local times from @begin until before @end.
+ * The kind of a local time. ZONE_SKIPPED: @first is the first moment after the gap, and the
+ * gap ends with the local time @end. ZONE_TWICE: the time is at @first and at @second, as are
+ * all local times from @begin until before @end.
  */
 struct zone_time {
 	enum { ZONE_ONCE, ZONE_SKIPPED, ZONE_TWICE } kind;
@@ -92,9 +89,9 @@ struct zone_time {
 struct zone_time zone_time(int64_t local);
 
 /*
- * calendar_cron.c: five fields, or "@daily" and the like, as recurrence rules, one or
- * two of which any may hold. @within_day: see above. Returns their number; 0, and a
- * reason in @why, if there is none.
+ * calendar_cron.c: makes recurrence rules of five fields, or of "@daily" and the like. With
+ * two rules, an occurrence of either counts. @within_day: see above. Returns their number; 0,
+ * and a reason in @why, if there is none.
  */
 #define CRON_RULES	2
 int cron_to_rules(const char *text, char rules[CRON_RULES][CALENDAR_TEXT],

@@ -23,7 +23,7 @@ static const char * const weekdays[] = {
 	"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL
 };
 
-/* @part: of a recurrence rule. @names: of the numbers from @least on. */
+/* @part: its part of a recurrence rule. @names: the names of the numbers from @least on. */
 static const struct kind {
 	const char *name, *part;
 	int least, most;
@@ -36,7 +36,7 @@ static const struct kind {
 	[WEEKDAY] = { "day of the week", "BYDAY", 0, 7, weekdays },
 };
 
-/* @star: it begins with "*". A bit of @set for each number. */
+/* @star: the text begins with "*". @set: a bit for each number. */
 struct field {
 	uint64_t set;
 	bool star;
@@ -54,7 +54,7 @@ static const struct {
 	{ "@hourly", "0 * * * *" },
 };
 
-/* A number, or a name, at @at. Returns what is behind it, NULL if there is none. */
+/* Reads a number, or a name, at @at. Returns what is behind it, NULL if there is none. */
 static const char *read_number(const struct kind *kind, const char *at, int *number)
 {
 	char *end;
@@ -73,7 +73,7 @@ static const char *read_number(const struct kind *kind, const char *at, int *num
 	return end;
 }
 
-/* "*", "7", "1-5"; the first and the last may be followed by "/2". */
+/* Reads "*", "7" or "1-5"; "/2" may follow the first and the last. */
 static const char *read_range(const struct kind *kind, const char *at,
 			      uint64_t *set)
 {
@@ -129,7 +129,7 @@ static bool read_field(const struct kind *kind, const char *text,
 	return true;
 }
 
-/* All days of a month, and the like. */
+/* Whether the field has all its numbers, as all days of a month. */
 static bool is_all(int which, const struct field *field)
 {
 	const struct kind *kind = &kinds[which];
@@ -158,7 +158,7 @@ static void add_part(char *rule, int which, const struct field *field)
 	}
 }
 
-/* @days: DAY, WEEKDAY, or both as FIELDS. */
+/* @days: DAY, WEEKDAY, or FIELDS for both. */
 static void make_rule(char *rule, const struct field *fields, int days)
 {
 	strcpy(rule, "FREQ=DAILY;BYSECOND=0");

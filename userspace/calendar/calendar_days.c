@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The days that a rule means: see calendar_rule.h. They are looked for from one period
- * to the next, up to the last year that is known here, so that a search for days that
- * never come ends soon.
+ * The days that a rule means: see calendar_rule.h. A search goes from one period to the next,
+ * up to the last year that is known here: a search for days that never come ends soon.
  */
 #include "calendar_rule.h"
 
-/* Days of the longest period. */
+/* The days of the longest period. */
 #define YEAR	366
 
 static int64_t first_of_month(int64_t month)
@@ -16,7 +15,7 @@ static int64_t first_of_month(int64_t month)
 	return timegm(&tm) / DAY;
 }
 
-/* Years, months and weeks are numbered; a day's number is that of its period, too. */
+/* Years, months and weeks are numbered. Returns the number of the period of @day. */
 static int64_t period_of(const struct days *days, int64_t day)
 {
 	struct tm tm = calendar_split(day * DAY);
@@ -48,8 +47,8 @@ static int64_t first_of(const struct days *days, int64_t period)
 }
 
 /*
- * Whether a list has a place, from 1 to @length, or the same from behind, from -1
- * on. All places are in a list that is empty.
+ * Whether a list has a place: from 1 to @length, or from -1 on, counted from behind. An empty
+ * list has all places.
  */
 static bool has_place(const short *list, int count, int place, int length)
 {
@@ -59,14 +58,14 @@ static bool has_place(const short *list, int count, int place, int length)
 	return !count;
 }
 
-/* @day: in a span of @length days, counted from 0. */
+/* @day: the day in a span of @length days, counted from 0. */
 static bool has_weekday(const struct days *days, int weekday, int day, int length)
 {
 	for (int i = 0; i < days->nr_weekdays; i++) {
 		short part = days->parts.by_day[i];
 		int position = icalrecurrencetype_day_position(part);
 
-		/* The first of them is Sunday. */
+		/* libical counts days of the week from 1 for Sunday. */
 		if ((int)icalrecurrencetype_day_day_of_week(part) - 1 == weekday &&
 		    (!position || position == day / 7 + 1 ||
 		     position == -((length - 1 - day) / 7 + 1)))
@@ -75,7 +74,7 @@ static bool has_weekday(const struct days *days, int weekday, int day, int lengt
 	return !days->nr_weekdays;
 }
 
-/* Whether a day has what the rule asks for, but for its position. */
+/* Whether a day has all that the rule asks for, except its position. */
 static bool fits(const struct days *days, int64_t day)
 {
 	static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -94,7 +93,7 @@ static bool fits(const struct days *days, int64_t day)
 			   by_year ? 365 + leap : length);
 }
 
-/* The first day of a period from @day on; -1 for none. */
+/* Returns the first day of a period from @day on, -1 if there is none. */
 static int64_t find_in(const struct days *days, int64_t period, int64_t day)
 {
 	int64_t first = first_of(days, period), end = first_of(days, period + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads rules: see calendar_rule.h. What is not carried out as RFC 5545 says is
+ * Reads rules: see calendar_rule.h. A rule that cannot be carried out as RFC 5545 says is
  * refused, with the reason.
  */
 #include <stdarg.h>
@@ -45,7 +45,10 @@ struct tm calendar_split(int64_t local)
 	return tm;
 }
 
-/* Of a list of so many bytes. libical puts an end to one that is not full. */
+/*
+ * Returns the count of a list of so many bytes. libical puts an end into a list that is not
+ * full.
+ */
 static int count_of(const short *numbers, size_t bytes)
 {
 	int count = 0;
@@ -55,7 +58,7 @@ static int count_of(const short *numbers, size_t bytes)
 	return count;
 }
 
-/* The numbers of a list, as bits; @otherwise if there are none. */
+/* Returns the numbers of a list as bits, or @otherwise if there are none. */
 static uint64_t bits_of(const short *numbers, size_t bytes, uint64_t otherwise)
 {
 	int count = count_of(numbers, bytes);
@@ -70,7 +73,7 @@ static uint64_t bits_of(const short *numbers, size_t bytes, uint64_t otherwise)
 #define ALL(n)	((1ULL << (n)) - 1)
 
 /*
- * The times of a day; without a DTSTART, those that are smaller than what the rule
+ * Sets the times of a day. Without a DTSTART, units that are smaller than the ones the rule
  * names are 0.
  */
 static void set_times(struct recurrence *rule, const struct icalrecurrencetype *r,
@@ -105,7 +108,7 @@ static bool has_positions(const struct days *days)
 	return false;
 }
 
-/* The 30th of February, and the like. */
+/* Whether the days never come, as the 30th of February. */
 static bool never_comes(const struct days *days)
 {
 	static const int longest[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -119,7 +122,7 @@ static bool never_comes(const struct days *days)
 	return days->nr_months && days->nr_month_days;
 }
 
-/* What is refused of what libical reads. */
+/* Refuses rules that libical reads, and that cannot be carried out here. */
 static bool check(const struct recurrence *rule, char why[CALENDAR_WHY])
 {
 	const struct days *days = &rule->days;
@@ -132,7 +135,7 @@ static bool check(const struct recurrence *rule, char why[CALENDAR_WHY])
 	if (days->nr_positions && (times != 1 || !months))
 		return calendar_refuse(why,
 			"BYSETPOS works with FREQ=MONTHLY and YEARLY only, and with one time of the day");
-	/* Of these, programs that carry out rules make different days. */
+	/* Programs disagree about the days of such rules. */
 	if (days->parts.by_week_no[0] != ENDS)
 		return calendar_refuse(why, "BYWEEKNO is not known here");
 	if (days->nr_year_days && (days->nr_months || days->nr_month_days ||
@@ -166,7 +169,7 @@ static struct days read_days(const struct icalrecurrencetype *r)
 	};
 }
 
-/* A rule that names no days means those that are like the first one. */
+/* A rule that names no days means days like the first one. */
 static void set_days(struct recurrence *rule, int64_t start)
 {
 	struct days *days = &rule->days;
@@ -182,7 +185,7 @@ static void set_days(struct recurrence *rule, int64_t start)
 	    days->nr_month_days || days->nr_year_days)
 		return;
 	if (parts->freq == ICAL_WEEKLY_RECURRENCE) {
-		/* The first of them is Sunday. */
+		/* libical counts days of the week from 1 for Sunday. */
 		parts->by_day[0] = first.tm_wday + 1;
 		days->nr_weekdays = 1;
 		return;
@@ -195,7 +198,7 @@ static void set_days(struct recurrence *rule, int64_t start)
 	}
 }
 
-/* A part is a number from 1 on, and nothing is behind it. */
+/* Checks that a part is a number from 1 on, with nothing behind it. */
 static bool check_number(const char *name, const char *text, unsigned long most,
 			 char why[CALENDAR_WHY])
 {
@@ -208,7 +211,7 @@ static bool check_number(const char *name, const char *text, unsigned long most,
 			       (int)(length < 20 ? length : 20), text, most);
 }
 
-/* Each part is known, once there, and not longer than libical bears. */
+/* Checks that each part is known, is there once, and is not longer than libical can hold. */
 static bool check_parts(const char *text, char why[CALENDAR_WHY])
 {
 	static const char * const names[] = {
@@ -250,7 +253,7 @@ static void set_end(struct calendar *calendar, const struct icalrecurrencetype *
 		return;
 	calendar->until = calendar_seconds(r->until);
 	calendar->until_utc = icaltime_is_utc(r->until);
-	/* A date means all of that day. */
+	/* A date means all of its day. */
 	if (r->until.is_date)
 		calendar->until += DAY - 1;
 }
@@ -282,7 +285,7 @@ static bool add_rule(struct calendar *calendar, const char *text, bool has_start
 	return true;
 }
 
-/* "DTSTART:20261124T090000", with ";TZID=zone", or "Z" at the end. */
+/* Reads "DTSTART:20261124T090000", with ";TZID=zone", or "Z" at the end. */
 static bool read_start(struct calendar *calendar, const char *text,
 		       bool zone_given, char why[CALENDAR_WHY])
 {
@@ -311,7 +314,7 @@ static bool read_start(struct calendar *calendar, const char *text,
 	return true;
 }
 
-/* "[DTSTART...] [RRULE:]FREQ=..." */
+/* Reads "[DTSTART...] [RRULE:]FREQ=...". */
 static bool read_rfc(struct calendar *calendar, char *text, bool zone_given,
 		     char why[CALENDAR_WHY])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a rule is when it has been read: calendar_rule.c reads it, calendar_days.c finds
- * its days, and calendar.c its occurrences. Nobody else knows it.
+ * A rule that has been read: calendar_rule.c reads it, calendar_days.c finds its days, and
+ * calendar.c its occurrences. No other code knows it.
  */
 #ifndef TW_CALENDAR_RULE_H
 #define TW_CALENDAR_RULE_H
@@ -12,13 +12,12 @@
 #include "calendar.h"
 
 #define DAY		86400
-/* No occurrence is later: in the year 2255. */
+/* No occurrence is later than this, in the year 2255. */
 #define LAST		9000000000LL
 
 /*
- * Which days a rule means: those of each @parts.interval years, months, weeks or days by
- * @parts.freq, of which the lists of @parts have so many numbers. @week: the first day of
- * some week before all others.
+ * The days that a rule means, by @parts.freq and @parts.interval. The lists of @parts have so
+ * many numbers. @week: the first day of some week before all others.
  */
 struct days {
 	struct icalrecurrencetype parts;
@@ -27,9 +26,9 @@ struct days {
 };
 
 /*
- * A recurrence rule. @day is the last day that has been found, -1 for none. A time of
- * such a day has a bit in each of the sets. By a rule that repeats within the day, its
- * distance from the beginning is also a multiple of @interval @unit seconds; else @unit
+ * A recurrence rule. @day is the last day that has been found, -1 for none. A time of such a
+ * day has a bit in each of the sets. For a rule that repeats within the day, the time's
+ * distance from the beginning is also a multiple of @interval times @unit seconds; else @unit
  * is 0.
  */
 struct recurrence {
@@ -39,7 +38,7 @@ struct recurrence {
 	int64_t unit, interval;
 };
 
-/* @start and @until: local times; @until_utc: the latter is one of UTC. @first: @start as UTC. */
+/* @start and @until: local times; @until_utc: @until is a time of UTC. @first: @start as UTC. */
 struct calendar {
 	struct recurrence rules[CRON_RULES];
 	int nr_rules;
@@ -52,10 +51,13 @@ struct calendar {
 struct tm calendar_split(int64_t local);
 int64_t calendar_seconds(struct icaltimetype time);
 
-/* calendar_days.c: the first day from @day on, @start: the rule's first; -1: none. */
+/*
+ * calendar_days.c: returns the first day from @day on, -1 if there is none. @start: the rule's
+ * first day.
+ */
 int64_t calendar_day(const struct days *days, int64_t start, int64_t day);
 
-/* False, and a reason in @why. */
+/* Returns false, and puts a reason into @why. */
 __attribute__((__format__(printf, 2, 3)))
 bool calendar_refuse(char why[CALENDAR_WHY], const char *format, ...);
 /* Reads a rule into a calendar that has its zone and its beginning. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Time zones, by the C library: see calendar.h. It reads the files of tzdata, also
- * those that have been replaced, and goes on by the rule at their end. libical would
- * read each file once, and guesses what holds in later years.
+ * Time zones, by the C library: see calendar.h. The C library reads the files of tzdata, also
+ * files that have been replaced, and uses the rule at their end for later years. libical reads
+ * each file once, and guesses the rule of later years.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ void zone_enter(const char *name)
 	tzset();
 }
 
-/* After this the C library looks again whether the file is another one. */
+/* After this call the C library looks again whether the file has been replaced. */
 void zone_leave(void)
 {
 	if (saved)
@@ -67,7 +67,7 @@ void zone_leave(void)
 	saved = NULL;
 }
 
-/* Seconds east of Greenwich. */
+/* Returns the seconds east of Greenwich. */
 static int64_t offset_at(int64_t utc)
 {
 	time_t time = utc;
@@ -81,7 +81,7 @@ int64_t zone_local(int64_t utc)
 	return utc + offset_at(utc);
 }
 
-/* The first moment with another offset than at @before; it has changed at @after. */
+/* Finds the first moment with another offset than at @before. At @after the offset has changed. */
 static int64_t find_change(int64_t before, int64_t after)
 {
 	int64_t offset = offset_at(before);

@@ -1,31 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The scene with twjobd, for a guest with a disk: redis-cli puts orders with their
-# texts, and two workers print each text when it is due. Meanwhile twjobd is killed,
-# and then the machine is reset, which begins this script again. What is claimed is
-# checked.
+# The scene with twjobd, for a guest with a disk: redis-cli puts orders with their texts, and
+# two workers print each text when it is due. Meanwhile twjobd is killed, and then the machine
+# is reset, which begins this script again. The script checks all that it claims.
 set -u
 
 socket=/tmp/twjobd
-printed=/tmp/printed	# order, try, due, printed at (both in ms), text
+printed=/tmp/printed	# order, try, due, time of printing (both in ms), text
 begun=${EPOCHREALTIME%.*}
 workers=()
 failed=0
 
-# tw COMMAND...: sends a command to twjobd; without one, those of standard input
+# tw COMMAND...: sends a command to twjobd; without arguments, the commands of standard input
 tw()
 {
 	redis-cli -s $socket "$@" 2>/dev/null
 }
 
-# wall MS: a point of time, as a clock on the wall shows it
+# wall MS: prints a point of time, as a clock on the wall shows it
 wall()
 {
 	printf '%(%T)T.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
-# put ORDER DUE: the command for an order that is due at that second
+# put ORDER DUE: prints the command for an order that is due at that second
 put()
 {
 	printf 'TW.PUT stars "It is %(%T)T, please rate order %d." AT %d KEY %d\n' \
@@ -84,7 +83,7 @@ stop_workers()
 	wait "${workers[@]}"
 } 2>/dev/null
 
-# await COUNT: until so many orders have been printed, or a minute has passed
+# await COUNT: waits until so many orders have been printed, or a minute has passed
 await()
 {
 	local end=$((SECONDS + 60))
@@ -94,7 +93,7 @@ await()
 	done
 }
 
-# Each of the orders was printed, and none twice but with a word about it.
+# Each order was printed, and an order that came twice came with a word about it.
 all_printed()
 {
 	[ "$(awk '!seen[$1]++ || $2 == 1 { print $1 }' $printed | sort -n)" = \
@@ -112,7 +111,7 @@ none_early()
 	done <$printed
 }
 
-# claim TEXT COMMAND...: a line of the result, by whether COMMAND is true
+# claim TEXT COMMAND...: prints a line of the result, by whether COMMAND is true
 claim()
 {
 	local result=ok
@@ -121,7 +120,7 @@ claim()
 	echo "$result - $1"
 }
 
-# About the orders that were printed since the machine has begun.
+# Claims what holds for the orders that were printed since the machine has begun.
 claims()
 {
 	claim "orders $1 to $2 were printed, none twice without a word about it" \
@@ -167,7 +166,7 @@ before_reset()
 	echo
 	echo "1..4"
 	claims 1 6
-	# Until all of this has been read.
+	# The reset waits until a person has read all of this.
 	sleep 1
 	echo b >/proc/sysrq-trigger
 	sleep 60
@@ -182,7 +181,7 @@ after_reset()
 	start_daemon
 	start_workers
 	await 4
-	# Would one come again?
+	# An order that comes again would come now.
 	sleep 1
 	stop_workers
 	echo

@@ -1,9 +1,9 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The scenes with wheels, for a guest: users who fall silent, orders of 48 hours, and texts
-# at a time of the wall clock. The commands are those of the README. What each wheel tells
-# is held against a list that the wheel does not know.
+# The scenes with wheels, for a guest: users who fall silent, orders of 48 hours, and texts at
+# a time of the wall clock. The commands are those of the README. The script compares what
+# each wheel tells with a list that the wheel does not know.
 set -u
 
 dir=/tmp/demo
@@ -13,7 +13,7 @@ users=2000 silent=50 timeout=10
 orders=10000
 texts=1000
 
-# claim STATUS NAME: a result, which is told at the end
+# claim STATUS NAME: keeps a result, which is told at the end
 claim()
 {
 	result "$@" >>$claims
@@ -25,14 +25,14 @@ figure()
 	printf '  %-38s %s\n' "$1" "$2" >>$dir/figures
 }
 
-# type COMMAND...: says the command, and runs it
+# type COMMAND...: prints the command, and runs it
 type()
 {
 	echo "  # $*"
 	"$@" | sed 's/^/  /'
 }
 
-# In how many seconds how many users are due, as the wheel says when it is asked.
+# Draws in how many seconds how many users are due, as the wheel tells when it is asked.
 draw_second()
 {
 	twctl show -b --no-headings -o left,tokens users >$dir/slots
@@ -132,7 +132,7 @@ silent_users()
 	kill $load
 	wait $load
 	claim $? "all users logged in"
-	# What the users who are left have sent keeps them online for some seconds more.
+	# The packets that the remaining users have sent keep them online for some seconds more.
 	twctl stats -b --no-headings -o registered,touched,delivered,callbacks,max users \
 		>$dir/stats
 	kill $service $reap
@@ -154,9 +154,9 @@ silent_users()
 	sed 's/^/  /;3q' $dir/reaped
 }
 
-# What was expected of the orders: lines ID DEADLINE, in seconds, of those not cancelled.
-# They are closed one after the other, within an hour. One in ten is cancelled then, and one in
-# twenty moved by half a day, back or forth.
+# The deadlines that are expected of the orders: lines ID DEADLINE, in seconds, without
+# cancelled orders. They are closed one after the other, within an hour. One in ten is
+# cancelled then, and one in twenty moved by half a day, back or forth.
 change_minds()
 {
 	awk -v orders=$orders -v asked=$dir/asked -v due=$dir/due 'BEGIN {
@@ -178,7 +178,8 @@ change_minds()
 	}'
 }
 
-# Slot and Cycle-Num of each order that is pending: whole laps that the hand makes before.
+# Prints the slot and the Cycle-Num of each pending order: the whole laps that the hand makes
+# before.
 slots_right()
 {
 	twctl list -b --no-headings -o slot,cycle,deadline orders | awk -v hand="$1" '

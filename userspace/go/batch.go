@@ -13,8 +13,8 @@ import (
 
 // Batch collects operations, which Run carries out in the order in which they were added.
 //
-// Each method that Wheel has too adds an operation, and returns the operation's index.
-// The zero value is an empty batch. One goroutine at a time may use a batch.
+// Each method that Wheel also has adds an operation, and returns the operation's index. The
+// zero value is an empty batch. One goroutine at a time may use a batch.
 type Batch struct {
 	ops  []uapi.Op
 	done int
@@ -32,7 +32,7 @@ func (b *Batch) Register(r Registration) int {
 
 // Touch adds what Wheel.Touch does.
 func (b *Batch) Touch(key Key) int {
-	// Not by add: a program that collects touches does little else.
+	// This does not call add: a program that collects touches does little else.
 	b.ops = append(b.ops, uapi.Op{Size: opSize, Code: uapi.OpTouch, Flags: key.flags,
 		Id: key.id, Handle: uint64(key.handle)})
 	return len(b.ops) - 1
@@ -126,7 +126,7 @@ func (b *Batch) Outcome(index int) (Outcome, error) {
 	return outcomeOf(op), nil
 }
 
-// atMost is so many as one call takes.
+// atMost returns as many operations as one call takes.
 func atMost(count int) uint32 {
 	if count > uapi.MaxBatch {
 		return uapi.MaxBatch

@@ -17,7 +17,7 @@ import (
 
 const sec = timewheel.Time(time.Second)
 
-// manual has its hand on 100, and only the test moves it: so all times are exact.
+// manual has its hand on 100, and only the test moves it: all times are exact.
 var manual = timewheel.Setup{Clock: timewheel.Manual, Slots: 60, Tick: time.Second,
 	MaxTokens: 2000, Start: 100}
 
@@ -40,7 +40,7 @@ func at(seconds int) timewheel.When {
 	return timewheel.At(timewheel.Time(seconds) * sec)
 }
 
-// opened is a private wheel that is closed after the test.
+// opened makes a private wheel that is closed after the test.
 func opened(t *testing.T, setup timewheel.Setup) *timewheel.Wheel {
 	t.Helper()
 	wheel, err := timewheel.Open(setup)
@@ -49,7 +49,7 @@ func opened(t *testing.T, setup timewheel.Setup) *timewheel.Wheel {
 	return wheel
 }
 
-// named is a named wheel that is destroyed after the test.
+// named makes a named wheel that is destroyed after the test.
 func named(t *testing.T, setup timewheel.Setup) (string, *timewheel.Wheel) {
 	t.Helper()
 	name := fmt.Sprintf("go-%d", os.Getpid())
@@ -64,7 +64,7 @@ func named(t *testing.T, setup timewheel.Setup) (string, *timewheel.Wheel) {
 	return name, wheel
 }
 
-// openedNamed is another open file of a named wheel.
+// openedNamed opens another file of a named wheel.
 func openedNamed(t *testing.T, name string, access int) *timewheel.Wheel {
 	t.Helper()
 	wheel, err := timewheel.OpenNamed(name, access)
@@ -80,7 +80,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// fails checks that an error is this one.
+// fails checks that an error is the one that is wanted.
 func fails(t *testing.T, err error, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -92,7 +92,7 @@ func fails(t *testing.T, err error, want error) {
 	}
 }
 
-// same checks that a result is this one.
+// same checks that a result is the one that is wanted.
 func same[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -160,7 +160,7 @@ func dueOn(t *testing.T, wheel *timewheel.Wheel, tick uint64) timewheel.Event {
 	return events[0]
 }
 
-// waitFor waits until something is so, which other goroutines bring about.
+// waitFor waits until a condition is true, by the work of other goroutines.
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 
 var leased = with(func(s *timewheel.Setup) { s.Lease = 10 * time.Second })
 
-// delivered is a wheel whose token 7 was read on tick 101.
+// delivered makes a wheel whose token 7 was read on tick 101.
 func delivered(t *testing.T) (*timewheel.Wheel, timewheel.Event) {
 	t.Helper()
 	wheel := opened(t, leased)
@@ -172,7 +172,7 @@ func TestBatchOfAnswers(t *testing.T) {
 	same(t, []uint64{told.Acked, told.Nacked, told.Deleted}, []uint64{1, 1, 1})
 }
 
-// come tells on which ticks there was an event.
+// come tells on which ticks an event came.
 func come(t *testing.T, wheel *timewheel.Wheel, from, to uint64) (came []uint64) {
 	t.Helper()
 	for tick := from; tick <= to; tick++ {
@@ -195,7 +195,7 @@ func TestPeriods(t *testing.T) {
 	fails(t, err, syscall.EINVAL)
 	_, err = wheel.Move(timewheel.ByID(7), after(1), time.Second)
 	fails(t, err, syscall.EINVAL)
-	// One event for the last period, which tells how many had none.
+	// One event comes for the last period, and tells how many periods had none.
 	event := dueOn(t, wheel, 121)
 	same(t, event.Missed, 3)
 	same(t, info(t, wheel).Missed, 3)

@@ -30,8 +30,8 @@
 //
 // The kernel's module has to be loaded, and the program needs permission to open /dev/timewheel,
 // or for a named wheel to open its node in /dev/timewheels. The package speaks to the kernel
-// only: it has no wheels inside the process, and with TIMEWHEEL=process in the environment
-// what opens, creates or destroys a wheel, and DeviceCaps, fail with ErrProcess.
+// only: it has no wheels inside the process, and with TIMEWHEEL=process in the environment all
+// functions that open, create or destroy a wheel, and DeviceCaps, fail with ErrProcess.
 //
 // # Times
 //
@@ -47,9 +47,9 @@
 //
 // # Connections without touches
 //
-// The token of a TCP connection need not be touched. When it is due, TCPIdle tells for
-// how long no data has come in: the connection is silent, or its token is registered
-// again for what is left. timewheel(7) tells when a touch is the right way.
+// The token of a TCP connection need not be touched. When it is due, TCPIdle tells for how
+// long no data has come in: the connection is silent, or its token is registered again for the
+// rest of the time. timewheel(7) tells when a touch is the right way.
 //
 // # Errors
 //

@@ -75,8 +75,8 @@ func (w *Wheel) Read(ctx context.Context, events []Event) (int, error) {
 	}
 }
 
-// Next reads one event, and waits until there is one. What else is due is left to other
-// readers; Read costs less if many are.
+// Next reads one event, and waits until there is one. Other due events are left to other
+// readers; Read costs less if many are due.
 //
 // Errors: those of Read.
 func (w *Wheel) Next(ctx context.Context) (Event, error) {
@@ -85,8 +85,8 @@ func (w *Wheel) Next(ctx context.Context) (Event, error) {
 	return events[0], err
 }
 
-// wait reads by the poller. It is for the goroutine that has put something in w.waiting:
-// the deadline by which a context ends the wait is the file's.
+// wait reads by the poller. Only the goroutine that has put something in w.waiting may call
+// it, because the deadline by which a context ends the wait is the file's.
 func (w *Wheel) wait(ctx context.Context, events []Event) (n int, err error) {
 	end := w.endedBy(ctx)
 	waited := w.conn.Read(func(fd uintptr) bool {
@@ -118,7 +118,8 @@ func (w *Wheel) endedBy(ctx context.Context) (end func()) {
 		defer close(ended)
 		select {
 		case <-ctx.Done():
-			// The past. If the wheel is closed there is nothing to end.
+			// The deadline is in the past. If the wheel is closed there is no read to
+			// end.
 			w.file.SetReadDeadline(time.Unix(1, 0))
 		case <-over:
 		}

@@ -53,7 +53,7 @@ func TestContextIsOver(t *testing.T) {
 	cancel()
 	_, err := wheel.Next(ctx)
 	fails(t, err, context.Canceled)
-	// The event is there still.
+	// The event is still there.
 	same(t, ids(due(t, wheel)), []uint64{7})
 }
 
@@ -68,7 +68,7 @@ func TestContextEnds(t *testing.T) {
 	if time.Since(start) < 20*time.Millisecond {
 		t.Fatal("it did not wait")
 	}
-	// The end of one context is nothing to others.
+	// The end of one context does not end reads with others.
 	for i := 1; i <= 5; i++ {
 		register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
 		one := reading(wheel, background)
@@ -79,7 +79,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// reading has a goroutine wait for an event.
+// reading lets a goroutine wait for an event.
 func reading(wheel *timewheel.Wheel, ctx context.Context) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -89,7 +89,8 @@ func reading(wheel *timewheel.Wheel, ctx context.Context) <-chan error {
 	return over
 }
 
-// Of goroutines that wait, in the poller and for their turn, each hears of its own context.
+// Each of many goroutines that wait, in the poller and for their turn, hears of its own
+// context.
 func TestContextsOfMany(t *testing.T) {
 	wheel := opened(t, manual)
 	var cancels []context.CancelFunc
@@ -147,7 +148,7 @@ func threads(t *testing.T) int {
 	return len(tasks)
 }
 
-// Goroutines that wait are no threads.
+// Goroutines that wait occupy no threads.
 func TestWaitWithoutThread(t *testing.T) {
 	const wheels = 200
 	var waiting []<-chan error

@@ -17,7 +17,7 @@ type Histogram [uapi.Buckets]uint64
 // panics if there is no such bucket.
 func (h *Histogram) Bounds(bucket int) (low, high uint64) {
 	_ = h[bucket]
-	// After the last bucket comes 2^64, which is 0, so its high end is right too.
+	// The bucket after the last one begins at 2^64, which is 0, and the high end is right, too.
 	return lowOf(bucket), lowOf(bucket+1) - 1
 }
 
@@ -44,7 +44,7 @@ func (h *Histogram) Count() uint64 {
 // Errors: EINVAL percent is not within 0 and 100; ENODATA nothing was counted.
 func (h *Histogram) Percentile(percent float64) (time.Duration, error) {
 	count := h.Count()
-	// Written so that it is also true if percent is not a number.
+	// The condition is written in this way to be true also if percent is not a number.
 	if !(percent >= 0 && percent <= 100) {
 		return 0, &Error{"percentile", syscall.EINVAL}
 	}

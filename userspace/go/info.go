@@ -10,11 +10,11 @@ import (
 	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
-// Caps is what the kernel's module can do, and its limits.
+// Caps has the abilities of the kernel's module, and its limits.
 type Caps struct {
 	// Clocks that a wheel may have.
 	Clocks []Clock
-	// What a Setup may have.
+	// Flags that a Setup may have.
 	NoIDs, NoCookies, TouchWords, Periods, Leases bool
 	// MaxSlots of a ring.
 	MaxSlots uint32
@@ -154,13 +154,13 @@ func (w *Wheel) Advance(tick uint64) error {
 	return err
 }
 
-// Pause has nothing delivered until Resume, for all that have the wheel open: reads wait,
-// and so do tokens that fall due.
+// Pause has nothing delivered until Resume, for all processes that have the wheel open: reads
+// wait, and so do tokens that fall due.
 func (w *Wheel) Pause() error {
 	return w.control("pause", uapi.ControlPaused, uapi.ControlPaused)
 }
 
-// Resume ends Pause: what fell due meanwhile can be read at once.
+// Resume ends Pause: tokens that fell due meanwhile can be read at once.
 func (w *Wheel) Resume() error {
 	return w.control("resume", 0, uapi.ControlPaused)
 }
@@ -183,9 +183,9 @@ func (w *Wheel) control(op string, state, mask uint32) error {
 	return err
 }
 
-// Stats tells how late a wheel's events have been.
+// Stats has the lateness of a wheel's events.
 type Stats struct {
-	// Lateness of the events read: from the deadline until a reader took the token.
+	// Lateness of the events that were read: from the deadline until a reader took the token.
 	Lateness Histogram
 }
 

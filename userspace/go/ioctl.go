@@ -32,9 +32,9 @@ var (
 	escaped unsafe.Pointer
 )
 
-// address returns where memory is, for a structure that the kernel reads. The compiler
-// sees the memory escape, and so puts it on the heap, where it is not moved as it would
-// be on a stack that grows. The caller keeps it alive until the call is over.
+// address returns where memory is, for a structure that the kernel reads. The compiler sees
+// that the memory escapes, and puts it on the heap. On a stack that grows it would be moved.
+// The caller keeps it alive until the call is over.
 func address(memory unsafe.Pointer) uint64 {
 	if never {
 		escaped = memory

@@ -9,7 +9,7 @@ import (
 	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
-// The kernel writes struct timewheel_event where Go reads Event.
+// The kernel writes struct timewheel_event at the places where Go reads Event.
 func TestEventHasTheLayoutOfTheHeader(t *testing.T) {
 	ours, header := reflect.TypeOf(Event{}), reflect.TypeOf(uapi.Event{})
 	if ours.Size() != header.Size() || ours.NumField() != header.NumField() {

@@ -129,7 +129,7 @@ func fdOf(t *testing.T, wheel *timewheel.Wheel) int {
 	return found
 }
 
-// A function that has the fd may use the wheel, also while it is closed.
+// A function that has the fd may use the wheel, also when it is closed meanwhile.
 func TestClosedInControl(t *testing.T) {
 	wheel := opened(t, manual)
 	conn, err := wheel.SyscallConn()
@@ -146,7 +146,7 @@ func TestClosedInControl(t *testing.T) {
 	ok(t, <-over)
 }
 
-// What a copy of the fd leads to is the same wheel, and the same open file.
+// A copy of the fd leads to the same wheel, and to the same open file.
 func TestOpenFD(t *testing.T) {
 	leased := with(func(s *timewheel.Setup) { s.Lease = 10 * time.Second })
 	wheel := opened(t, leased)
@@ -172,7 +172,7 @@ func TestOpenFDOfSomethingElse(t *testing.T) {
 		ok(t, err)
 		_, err = timewheel.OpenFD(fd)
 		fails(t, err, want)
-		// It is the caller's still.
+		// The fd is still the caller's.
 		ok(t, syscall.Close(fd))
 	}
 }
@@ -276,7 +276,7 @@ func TestNames(t *testing.T) {
 	ok(t, timewheel.Destroy(long))
 }
 
-// The words are those of tw_strerror(3), where it has some.
+// The words are those of tw_strerror(3), if it has words for the error.
 func TestErrorTexts(t *testing.T) {
 	_, err := timewheel.OpenNamed("go-none", os.O_RDWR)
 	same(t, err.Error(), "timewheel: open go-none: there is no such token, or no such "+
@@ -298,7 +298,7 @@ func inThread(run func()) {
 	<-over
 }
 
-// Wheels inside the process are asked for, which the package does not have.
+// The environment asks for wheels inside the process, which the package does not have.
 func TestProcess(t *testing.T) {
 	name, _ := named(t, manual)
 	t.Run("asked for", func(t *testing.T) {

@@ -35,7 +35,7 @@ func ByHandle(handle Handle) Key {
 // writing. Event.Receipt makes it; and Token.Receipt, for a program that finds tokens held,
 // as one that was started anew.
 type Receipt struct {
-	// Handle is the token's.
+	// Handle is the token's handle.
 	Handle Handle
 	// Delivery is the number of the delivery.
 	Delivery uint32
@@ -185,7 +185,7 @@ func (w *Wheel) TouchIDs(ids []uint64) (done int, err error) {
 	return done, err
 }
 
-// TouchHandles does by handles what TouchIDs does by ids.
+// TouchHandles touches by handles, as TouchIDs does by ids.
 func (w *Wheel) TouchHandles(handles []Handle) (done int, err error) {
 	for done < len(handles) && err == nil {
 		var now int
@@ -196,7 +196,8 @@ func (w *Wheel) TouchHandles(handles []Handle) (done int, err error) {
 	return done, err
 }
 
-// touchMany may end early without an error, after a signal or so many keys as a call takes.
+// touchMany may end early without an error, after a signal, or after as many keys as a call
+// takes.
 func (w *Wheel) touchMany(keys unsafe.Pointer, count int, flags uint32) (int, error) {
 	touch := uapi.TouchMany{
 		Size:  uint32(unsafe.Sizeof(uapi.TouchMany{})),
@@ -235,9 +236,9 @@ func (w *Wheel) Cancel(key Key) (Outcome, error) {
 	return w.run(opOn(uapi.OpCancel, key))
 }
 
-// Ack tells that a delivery has been dealt with: its token ends, or is pending again for
-// its next period. A reader that wants the token again after its work registers a new one
-// after the ack, or behind it in a Batch.
+// Ack tells that a delivery has been dealt with: its token ends, or is pending again for its
+// next period. A reader that wants the token again after its work registers a new token after
+// the ack, or behind the ack in a Batch.
 //
 // Errors: ESTALE the answer is too late: the delivery was answered, or its lease was over
 // and the token has been delivered again or ended; EINVAL the wheel has no leases.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Many goroutines at once, and each token accounted for.
+// Many goroutines work at once, and each token is accounted for.
 package timewheel_test
 
 import (
@@ -63,7 +63,7 @@ func TestEachEventToOneReader(t *testing.T) {
 	same(t, []uint64{told.Delivered, told.Pending}, []uint64{tokens, 0})
 }
 
-// tally counts how operations and events went.
+// tally counts the outcomes of operations and events.
 type tally struct {
 	registered, cancelled, events atomic.Uint64
 }
@@ -160,7 +160,8 @@ func TestEachTokenEndsOnce(t *testing.T) {
 		[]uint64{count.registered.Load(), count.cancelled.Load(), count.events.Load(), 0})
 }
 
-// A wheel is closed in the middle of calls of all kinds: each goes well, or tells it.
+// A wheel is closed in the middle of calls of all kinds: each call succeeds, or tells that it
+// is closed.
 func TestClosedInTheMiddle(t *testing.T) {
 	for round := int64(0); round < 20; round++ {
 		wheel := opened(t, monotonic)

@@ -10,7 +10,7 @@ import (
 	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
-// Clock is what turns a wheel.
+// Clock is the clock that turns a wheel.
 type Clock uint32
 
 // The clocks.
@@ -63,9 +63,9 @@ type Setup struct {
 	// Lease is how long, a tick or more, a reader holds a token that it has read until
 	// it answers. 0: a read ends tokens.
 	Lease time.Duration
-	// MaxHeld is, with a Lease, how many deliveries may be out at once, 1 to MaxTokens;
-	// what is due beyond that waits. Each takes 36 bytes, at once. 0 stands for MaxTokens,
-	// but at most 65536. Without a Lease it is 0.
+	// MaxHeld is, with a Lease, how many deliveries may be out at once, 1 to MaxTokens; tokens
+	// that are due beyond this number wait. Each takes 36 bytes, from the start. 0 stands for
+	// MaxTokens, but at most 65536. Without a Lease it is 0.
 	MaxHeld uint32
 	// Slack is how late the timer may be, to save interrupts; 0 with a Manual clock.
 	Slack time.Duration

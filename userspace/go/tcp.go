@@ -12,7 +12,7 @@ const (
 	tcpSynSent = 2
 	tcpClose   = 7
 	tcpListen  = 10
-	// The place of tcpi_last_data_recv in struct tcp_info, in words of 32 bits.
+	// This is the place of tcpi_last_data_recv in struct tcp_info, in words of 32 bits.
 	lastDataRecv = 13
 )
 
@@ -57,7 +57,7 @@ func tcpIdle(fd int) (time.Duration, error) {
 	size := uint32(unsafe.Sizeof(info))
 	_, _, errno := syscall.Syscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), syscall.IPPROTO_TCP,
 		syscall.TCP_INFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
-	// MPTCP would tell of one of a connection's paths.
+	// MPTCP would tell of only one of a connection's paths.
 	if protocol != syscall.IPPROTO_TCP || errno != 0 {
 		return 0, syscall.EPROTONOSUPPORT
 	}

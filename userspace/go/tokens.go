@@ -12,7 +12,7 @@ import (
 	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
-// State is what a token is doing.
+// State is the state of a token.
 type State uint32
 
 // The states.
@@ -42,7 +42,7 @@ func (s State) String() string {
 	return "state " + strconv.Itoa(int(s))
 }
 
-// Token is what a wheel tells of a token.
+// Token has all that a wheel tells of a token.
 type Token struct {
 	// ID of the token, 0 on a wheel without ids.
 	ID uint64
@@ -68,7 +68,7 @@ type Token struct {
 	Cycle uint64
 	// Slot of the ring on which the token will be due.
 	Slot uint32
-	// State is what the token is doing.
+	// State is pending, taken or held.
 	State State
 	// Delivery is the number of the last delivery, 0 if there was none.
 	Delivery uint32
@@ -122,7 +122,7 @@ func (w *Wheel) Get(key Key) (Token, error) {
 	return tokens[0], nil
 }
 
-// GetIDs tells about many tokens, in the order of the ids. For an id that names none the
+// GetIDs tells about many tokens, in the order of the ids. For an id that names no token the
 // State is None and all else 0.
 //
 // Errors: EINVAL the wheel has no ids.
@@ -133,7 +133,7 @@ func (w *Wheel) GetIDs(ids []uint64) ([]Token, error) {
 	return w.get(unsafe.Pointer(&ids[0]), len(ids), 0)
 }
 
-// GetHandles does by handles what GetIDs does by ids.
+// GetHandles tells about many tokens by handles, as GetIDs does by ids.
 func (w *Wheel) GetHandles(handles []Handle) ([]Token, error) {
 	if len(handles) == 0 {
 		return nil, nil
@@ -211,7 +211,7 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// read gets the next tokens. There may be none although the walk is not at its end.
+// read gets the next tokens. It may get none although the walk is not at its end.
 func (c *Cursor) read() {
 	tokens := make([]uapi.Token, 256)
 	c.list.Tokens = address(unsafe.Pointer(&tokens[0]))

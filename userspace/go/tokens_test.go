@@ -33,7 +33,7 @@ func TestRegisterAndGet(t *testing.T) {
 	fails(t, err, syscall.ESTALE)
 }
 
-// What stands for a Due that is left out.
+// A Due may be left out, and then has a meaning of its own.
 func TestDue(t *testing.T) {
 	wheel := opened(t, with(func(s *timewheel.Setup) { s.Periods = true }))
 	for id, r := range []timewheel.Registration{
@@ -59,7 +59,7 @@ func TestDue(t *testing.T) {
 	same(t, timeouts, []int{0, 30, 30, 30, 0, 0, 0, 0, 0})
 	same(t, deadlines[1:6], []int{105, 105, 130, 105, 101})
 	same(t, deadlines[7], 111)
-	// Those at once.
+	// These tokens are due at once.
 	same(t, len(due(t, wheel)), 3)
 }
 
@@ -121,7 +121,7 @@ func TestTouchMany(t *testing.T) {
 	var batch timewheel.Batch
 	var keys []uint64
 	var handles []timewheel.Handle
-	// More than one call takes.
+	// The tokens are more than one call takes.
 	for id := uint64(0); id < 70_000; id++ {
 		keys = append(keys, id)
 		batch.Register(timewheel.Registration{ID: id, Due: after(1000)})
@@ -151,7 +151,7 @@ func TestTouchMany(t *testing.T) {
 	done, err = wheel.TouchIDs(nil)
 	ok(t, err)
 	same(t, done, 0)
-	// As many in one call to get them.
+	// One call of GetHandles can get as many.
 	tokens, err := wheel.GetHandles(handles)
 	ok(t, err)
 	same(t, len(tokens), len(handles))
@@ -317,7 +317,7 @@ func TestStats(t *testing.T) {
 	fails(t, err, syscall.ENODATA)
 }
 
-// Each operation of a batch does and tells what the single one would have.
+// Each operation of a batch does and tells what the single operation does.
 func TestBatch(t *testing.T) {
 	wheel := opened(t, manual)
 	handle := register(t, wheel, timewheel.Registration{ID: 1, Due: after(10), Cookie: 4})
@@ -367,7 +367,7 @@ func TestBatchGoesOnAndBeginsAnew(t *testing.T) {
 	_, err = batch.Run(wheel)
 	ok(t, err)
 	batch.Register(timewheel.Registration{ID: 2, Due: after(1)})
-	// What has been carried out is not again: 1 is pending.
+	// An operation that has been carried out is not carried out again: 1 is pending.
 	failed, err = batch.Run(wheel)
 	ok(t, err)
 	same(t, failed, 0)

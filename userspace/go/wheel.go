@@ -18,21 +18,21 @@ const (
 	device = "/dev/timewheel"
 	nodes  = "/dev/timewheels/"
 
-	// How often OpenOrCreate tries if other programs destroy the wheel meanwhile.
+	// OpenOrCreate tries so often if other programs destroy the wheel meanwhile.
 	openTries = 100
 )
 
 // Wheel is a wheel that this process has open. It is made by Open, OpenNamed,
 // OpenOrCreate or OpenFD, and closed by Close. It implements io.Closer and syscall.Conn.
 type Wheel struct {
-	// By these a goroutine waits in Go's poller. All other calls use the fd itself.
+	// A goroutine waits in Go's poller by these two. All other calls use the fd itself.
 	file *os.File
 	conn syscall.RawConn
-	// Has an element while a goroutine waits in the poller. Further ones wait until they
-	// can put theirs.
+	// The channel has an element while a goroutine waits in the poller. Further goroutines wait
+	// until they can put theirs.
 	waiting chan struct{}
 
-	// A call that uses the fd has this locked for reading: the fd stays open meanwhile.
+	// A call that uses the fd holds this lock for reading: the fd stays open meanwhile.
 	open   sync.RWMutex
 	fd     int
 	closed bool
@@ -51,7 +51,7 @@ func openFile(path string, access int) (int, error) {
 	}
 }
 
-// deviceIoctl carries out a command on a file of the device, for that command.
+// deviceIoctl opens a file of the device for one command, and carries it out.
 func deviceIoctl(access int, command uintptr, arg unsafe.Pointer) (int, error) {
 	fd, err := openFile(device, access)
 	if err != nil {
@@ -66,7 +66,7 @@ func newWheel(fd int, name string) (*Wheel, error) {
 	file := os.NewFile(uintptr(fd), name)
 	conn, err := file.SyscallConn()
 	if err == nil {
-		// Fails if the poller has not taken the fd, as for a lack of memory.
+		// The call fails if the poller has not taken the fd, as for a lack of memory.
 		err = file.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
@@ -97,7 +97,8 @@ func openPrivate(setup uapi.Setup) (*Wheel, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Set up before the poller gets it: it is to see the wheel.
+	// The wheel is set up before the poller gets the fd, because the poller has to see the
+	// wheel.
 	if _, err := ioctl(fd, uapi.IocSetup, unsafe.Pointer(&setup)); err != nil {
 		syscall.Close(fd)
 		return nil, err
@@ -243,8 +244,8 @@ func OpenOrCreate(name string, setup Setup) (*Wheel, error) {
 }
 
 // OpenFD makes a wheel of an fd: received from another process, or passed by the service
-// manager. The wheel has a copy of the fd; the caller closes the fd itself. It is the
-// same open file: what was read by either can be answered by the other.
+// manager. The wheel has a copy of the fd; the caller closes the fd itself. It is the same
+// open file: deliveries that were read by either fd can be answered by the other.
 //
 // The open file becomes non-blocking, also for the process that has passed it.
 //
@@ -262,7 +263,7 @@ func openCopy(fd int) (*Wheel, error) {
 	if err := checkWheel(fd); err != nil {
 		return nil, err
 	}
-	// No program is started between the two.
+	// No program is started between the two calls.
 	syscall.ForkLock.RLock()
 	copied, err := syscall.Dup(fd)
 	if err == nil {
@@ -291,7 +292,7 @@ func (w *Wheel) Close() error {
 	if again {
 		return &Error{"close", os.ErrClosed}
 	}
-	// Waits for goroutines that are in the poller, with the lock free for them.
+	// Close waits for goroutines that are in the poller, while the lock is free for them.
 	if err := w.file.Close(); err != nil {
 		return &Error{"close", err}
 	}

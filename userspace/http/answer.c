@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the answer of an HTTP server means for a job. Once a status has come it decides, however
- * the rest of the answer goes. It knows neither twjobd nor connections.
+ * Finds what the answer of an HTTP server means for a job. A status that has come decides,
+ * however the rest of the answer goes. This file knows neither twjobd nor connections.
  */
 #include <ctype.h>
 #include <time.h>
 
 #include "http.h"
 
-/* A server that says 0 each time would be asked in a circle. */
+/* A server that says 0 each time would be asked in a circle, without a pause. */
 #define LEAST_SPAN	NSEC_PER_SEC
 #define MOST_SPAN	(7 * 86400 * NSEC_PER_SEC)
 
 /*
- * The first bytes of what may be anything as text in UTF-8, without characters that a terminal
- * takes for commands.
+ * Makes UTF-8 text of the first bytes, which may be anything. Characters that a terminal takes
+ * for commands become hexadecimal.
  */
 static void escape(char *to, const char *from, size_t length)
 {
@@ -38,7 +38,7 @@ static void escape(char *to, const char *from, size_t length)
 	*to = '\0';
 }
 
-/* A number of seconds or a date. Returns 0 if it is neither. */
+/* Reads a number of seconds or a date. Returns 0 if the text is neither. */
 static uint64_t retry_span(const char *text)
 {
 	uint64_t seconds;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * twjob-http: declarations for all its files. 'twjob work --url' runs it. It is an ordinary
- * client of twjobd; what it shares with twjob is in ../twjob/twjob.h.
+ * client of twjobd; code that it shares with twjob is in ../twjob/twjob.h.
  *
  * work.c knows jobs and twjobd, post.c the address and libcurl, and answer.c what a
  * server's answer means; secret.c signs. An answer may have been written by anybody, and is
@@ -14,22 +14,22 @@
 
 #include "twjob.h"
 
-/* What REASON and messages have of an answer or an error, escaped, and all of a reason. */
+/* The length of an answer or an error in REASON and messages, escaped, and of a whole reason. */
 #define ANSWER_SIZE	200
 #define REASON_SIZE	(4 * ANSWER_SIZE + 64)
-/* An answer that is longer is cut off: its status has come. */
+/* A longer answer is cut off: its status has come already. */
 #define MOST_ANSWER	65536
-/* "queue-id", and for an occurrence of a rule its name. */
+/* The id is "queue-id", and an occurrence of a rule also has its name. */
 #define MESSAGE_ID_SIZE	160
 
-/* What becomes of a job: the work is done; it can never be; it has failed; nobody has tried. */
+/* What becomes of a job: done, can never be done, failed, or not tried by anybody. */
 enum outcome {
 	DONE, HOPELESS, FAILED, UNTRIED
 };
 
 /*
- * What a post sends. @key: NULL if the job has none. @id: for the receiver, and the same at each
- * try. @timeout: in milliseconds.
+ * The message that a post sends. @key: NULL if the job has none. @id: the receiver's id of it,
+ * which is the same at each try. @timeout: in milliseconds.
  */
 struct message {
 	const char	*queue;
@@ -44,8 +44,8 @@ struct message {
 };
 
 /*
- * How a post ended. @status: of HTTP, 0 if none came. @answer: its first bytes, or why there is
- * none. @retry_after: NULL if the server did not say.
+ * The end of a post. @status: the status of HTTP, 0 if none came. @text: the first bytes of
+ * the answer, or why there is none. @retry_after: NULL if the server did not tell.
  */
 struct answer {
 	long		status;
@@ -54,7 +54,7 @@ struct answer {
 	const char	*retry_after;
 };
 
-/* What it means. @span: until the next try, 0 if the job's BACKOFF tells. */
+/* The meaning of an answer. @span: the time until the next try, 0 if the job's BACKOFF tells it. */
 struct verdict {
 	enum outcome	outcome;
 	uint64_t	span;

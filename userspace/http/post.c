@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Posts to one address, many at a time, by libcurl's multi interface. An epoll has all of
- * libcurl's sockets, so that the caller waits for one fd. It does not know what an answer means.
+ * libcurl's sockets, and the caller waits for one fd. This file does not know what an answer
+ * means.
  */
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -11,7 +12,7 @@
 
 #define FORM	"an address such as https://example.com/hook, of http or https"
 
-/* @got: bytes of @text. @all: bytes of the whole answer so far. */
+/* @got: the bytes in @text. @all: the bytes of the whole answer so far. */
 struct post {
 	CURL			*easy;
 	struct curl_slist	*headers;
@@ -28,7 +29,7 @@ static CURLM *multi;
 static int sockets = -1;
 static uint64_t next = NEVER;
 
-/* A password in the address would be seen by all who list the processes. */
+/* Refuses a password in the address, which all who list the processes would see. */
 static void check_url(const char *text)
 {
 	CURLU *url = curl_url();
@@ -73,7 +74,7 @@ static int set_next(CURLM *of, long ms, void *known)
 	return 0;
 }
 
-/* @most: posts at a time, whose connections are all kept for those behind them. */
+/* @most: the most posts at a time. Their connections are all kept for later posts. */
 void posts_begin(const char *url, long most)
 {
 	check_url(url);
@@ -92,13 +93,13 @@ int posts_fd(void)
 	return sockets;
 }
 
-/* When posts_run() has something to do, also without an event. */
+/* Returns the time when posts_run() has something to do, also without an event. */
 uint64_t posts_next(void)
 {
 	return next;
 }
 
-/* The first bytes are kept. */
+/* Keeps the first bytes of an answer. */
 static size_t take_text(char *part, size_t size, size_t count, void *of)
 {
 	struct post *post = of;
@@ -111,8 +112,9 @@ static size_t take_text(char *part, size_t size, size_t count, void *of)
 }
 
 /*
- * Nothing of the environment has a say, and nothing that the server says sends the job
- * elsewhere. The end of a post does not wait for the server's name to be found.
+ * Sets all options: nothing in the environment changes a post, and nothing that the server
+ * says sends the job elsewhere. The end of a post does not wait until the server's name is
+ * found.
  */
 static void set_options(struct post *post)
 {
@@ -132,7 +134,10 @@ static void set_options(struct post *post)
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
 }
 
-/* For one message after the other. @job: what posts_run() tells of their ends. */
+/*
+ * Makes a post, which sends one message after the other. @job: posts_run() tells it at their
+ * ends.
+ */
 struct post *post_new(void *job)
 {
 	struct post *post = calloc(1, sizeof(*post));
@@ -164,7 +169,7 @@ static void add_header(struct post *post, const char *format, ...)
 	post->headers = more;
 }
 
-/* A key has any bytes. */
+/* Adds the key, which may have any bytes. */
 static void add_key(struct post *post, const struct message *message)
 {
 	char *key = curl_easy_escape(post->easy, message->key, message->key_length);
@@ -188,7 +193,7 @@ static void add_signature(struct post *post, const struct message *message)
 	free(signature);
 }
 
-/* @message: its texts stay until the end of the post. */
+/* @message: its texts have to stay until the end of the post. */
 void post_start(struct post *post, const struct message *message)
 {
 	CURL *easy = post->easy;
@@ -198,7 +203,7 @@ void post_start(struct post *post, const struct message *message)
 	post->error[0] = '\0';
 	post->got = 0;
 	post->all = 0;
-	/* The receiver has to see the bytes as they are, for the signature is about them. */
+	/* The receiver has to see the bytes as they are, because the signature is about them. */
 	add_header(post, "Content-Type: application/octet-stream");
 	add_header(post, "Expect:");
 	add_header(post, "TW-Queue: %s", message->queue);
@@ -215,7 +220,7 @@ void post_start(struct post *post, const struct message *message)
 		die(STATUS_FAILED, "no memory for a post");
 }
 
-/* A status such as 103 is not the last one. */
+/* Tells the end of a post. A status such as 103 is not the last one of an answer. */
 static void tell_end(struct post *post, CURLcode result,
 		     void (*ended)(void *job, const struct answer *answer))
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The secret that receivers know, too, and signatures by it as Standard Webhooks has them
- * (https://www.standardwebhooks.com). It knows neither jobs nor HTTP.
+ * (https://www.standardwebhooks.com). This file knows neither jobs nor HTTP.
  */
 #include <sodium.h>
 
@@ -20,7 +20,7 @@ static __noreturn void bad_secret(const char *path, const char *why)
 	    "$(head -c 32 /dev/urandom | base64)", path, why);
 }
 
-/* Its first line, with or without the prefix. */
+/* Reads the secret from the file's first line, with or without the prefix. */
 void secret_read(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -43,7 +43,7 @@ void secret_read(const char *path)
 	free(line);
 }
 
-/* "v1," and the signature, to be freed; NULL if there is no secret. */
+/* Returns "v1," and the signature, which the caller frees; NULL if there is no secret. */
 char *secret_sign(const char *id, const char *timestamp, const void *body, size_t length)
 {
 	unsigned char code[crypto_auth_hmacsha256_BYTES];

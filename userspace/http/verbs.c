@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The one verb of this program, which is one of twjob for its users; see ../tool/tool.h.
- */
+/* The only verb of this program, which is a verb of twjob for its users; see ../tool/tool.h. */
 #include "http.h"
 
 const struct tool tool = {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * work --url: a post for each job that is due, some of them at a time. One connection to twjobd
- * takes jobs, and waits for them; another one asks about jobs, and tells what became of them. A
- * job is taken only when a post is free for it. What a post sends, and what its answer means, is
- * not known here.
+ * work --url: makes a post for each job that is due, several at a time. One connection to twjobd
+ * takes jobs, and waits for them; a second connection asks about jobs, and tells what became of
+ * them. A job is taken only when a post is free for it. This file does not know what a post
+ * sends, and what its answer means.
  *
- * A connection that ends is made again. The receipt of a job is good by any connection, so
- * what was asked or told by one that has ended is asked or told again.
+ * A connection that ends is made again. The receipt of a job is good by any connection. All
+ * that a connection has asked or told without an answer is asked or told again by the next
+ * one.
  */
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -14,11 +15,11 @@
 #include "http.h"
 
 #define MOST_POSTS	1000
-/* Time between attempts to connect, and to tell what twjobd could not take. */
+/* The time between attempts to connect, and to tell what twjobd could not take. */
 #define RETRY		(NSEC_PER_SEC / 2)
-/* For an answer of a daemon that works, when connecting and when ending: seconds. */
+/* The seconds that a daemon that works may take to answer, when connecting and when ending. */
 #define PATIENCE	10
-/* Questions that are not answered: all of them have to fit into the socket. */
+/* The most questions without an answer: all of them have to fit into the socket. */
 #define MOST_ASKED	64
 
 enum {
@@ -26,17 +27,17 @@ enum {
 };
 
 /*
- * Nothing; what is to be asked of the job before its post; its post runs; whether its queue has
- * a BACKOFF is to be asked; what became of it is to be told.
+ * The steps of a job: none; twjobd is asked about it before its post; its post runs; twjobd is
+ * asked whether its queue has a BACKOFF; twjobd is told what became of it.
  */
 enum step {
 	FREE, LOOKS, POSTS, ASKS, TELLS
 };
 
 /*
- * @taken: as TW.TAKE tells it. @asked: twjobd will answer. @next: not to be asked before. @backoff:
- * the job or its queue has one. @again: the verdict has been told by a connection that ended
- * before the answer.
+ * @taken: the answer of TW.TAKE. @asked: twjobd owes an answer. @next: the earliest time to
+ * ask. @backoff: the job or its queue has a BACKOFF. @again: the verdict has been told by a
+ * connection that ended before the answer.
  */
 struct job {
 	enum step	step;
@@ -50,16 +51,16 @@ struct job {
 	struct post	*post;
 };
 
-/* @server: NULL when there is no connection. @next: when to connect. */
+/* @server: NULL when there is no connection. @next: the time to connect. */
 struct link {
 	redisContext	*server;
 	uint64_t	next;
 };
 
 /*
- * @taking: the first connection waits for jobs. @leaving: it takes no further ones, and ends.
- * @asked: the jobs of which the second connection will answer, from @first, in this order.
- * @end: when the rest is given up.
+ * @taking: the first connection waits for jobs. @leaving: it takes no further jobs, and ends.
+ * @asked: the jobs about which the second connection owes answers, from @first, in this order.
+ * @end: the time when all else is given up.
  */
 static struct pool {
 	char			**queues;
@@ -73,8 +74,8 @@ static struct pool {
 	unsigned int		first, nr_asked;
 	bool			ending;
 	uint64_t		end;
-	bool			unconnected;	/* it has been told */
-	bool			refused;	/* likewise */
+	bool			unconnected;	/* the loss of the connection has been told */
+	bool			refused;	/* the refusal has been told */
 	unsigned long long	posts, failed, lost;
 	enum status		status;
 } pool;
@@ -139,7 +140,7 @@ static void lose_taker(void)
 	pool.taking = false;
 }
 
-/* What it was asked is asked again by the next one. */
+/* Ends the connection. All that it was asked is asked again by the next one. */
 static void lose_teller(void)
 {
 	int i;
@@ -163,7 +164,7 @@ static bool flush(struct link *link)
 	return true;
 }
 
-/* An error that is not about a job. Some do not get better by another try. */
+/* Deals with an error that is not about a job. After some errors another try would not help. */
 static void fail(const redisReply *reply, const char *queue)
 {
 	enum status status = STATUS_FAILED;
@@ -218,7 +219,7 @@ static void take(int count)
 		lose_taker();
 }
 
-/* What comes when the connection takes no further jobs is given back. */
+/* Keeps a job that was taken. A job that comes on a connection that is leaving is given back. */
 static void keep_job(redisReply *taken)
 {
 	struct job *job = pool.jobs;
@@ -255,7 +256,7 @@ static void begin_answer(struct request *request, const struct job *job, const c
 	request_add(request, "%s", job_field(job, RECEIPT)->str);
 }
 
-/* Without a BACKOFF the job would come again at once. */
+/* Makes a nack. Without a BACKOFF the job would come again at once, and gets a delay. */
 static void request_nack(struct request *request, struct job *job)
 {
 	const struct verdict *verdict = &job->verdict;
@@ -300,7 +301,7 @@ static void request_answer(struct request *request, struct job *job)
 	}
 }
 
-/* Sends what the job's step is about. */
+/* Sends the request of the job's step. */
 static void ask_about(struct job *job)
 {
 	struct request request;
@@ -326,7 +327,7 @@ static void set_id(struct message *message, bool occurrence)
 		 name ? "-" : "", name ? name + 1 : "");
 }
 
-/* Two thirds of the lease are for the post, so that there is time to tell its end. */
+/* Starts the post. It gets two thirds of the lease: the rest is for telling its end. */
 static void start_post(struct job *job, const redisReply *told)
 {
 	const redisReply *key = job_field(job, KEY);
@@ -354,7 +355,7 @@ static void start_post(struct job *job, const redisReply *told)
 	post_start(job->post, &job->message);
 }
 
-/* A job of which twjobd cannot tell now is not posted. */
+/* A job about which twjobd cannot tell anything now is not posted. */
 static void hear_look(struct job *job, const redisReply *reply)
 {
 	bool known = reply->type != REDIS_REPLY_ERROR;
@@ -425,7 +426,7 @@ static void hear_about(const redisReply *reply)
 	}
 }
 
-/* All that has come. */
+/* Reads all answers that have come. */
 static void read_link(struct link *link, void (*lost)(void))
 {
 	redisReply *reply;
@@ -459,7 +460,7 @@ static void ended(void *of, const struct answer *answer)
 		ASKS : TELLS);
 }
 
-/* What is due to be asked or told. Returns when the next is. */
+/* Sends all requests that are due. Returns when the next one is due. */
 static uint64_t tell(void)
 {
 	uint64_t now = end_after(0), next = NEVER;
@@ -484,7 +485,7 @@ static uint64_t tell(void)
 	return next;
 }
 
-/* Returns when there is something to do, also without an event. */
+/* Does what is due. Returns when there is more to do, also without an event. */
 static uint64_t tick(void)
 {
 	uint64_t now = end_after(0), next;
@@ -505,8 +506,8 @@ static uint64_t tick(void)
 }
 
 /*
- * The end of what is sent ends a take that waits, and the connection. Jobs that come before
- * that are given back.
+ * A half-closed connection ends a take that waits, and then the connection. Jobs that come
+ * before are given back.
  */
 static void leave(void)
 {
@@ -518,7 +519,10 @@ static void leave(void)
 		lose_taker();
 }
 
-/* Whether it has something to end before the program can. What twjobd does not take is left. */
+/*
+ * Whether there is something to end before the program can end. Jobs of which twjobd takes no
+ * news in time are given up.
+ */
 static bool is_busy(void)
 {
 	bool posting = false, busy;
@@ -560,7 +564,7 @@ static void wait_for_all(uint64_t next)
 	posts_run(ended);
 }
 
-/* Until it is told to end, and no post runs. */
+/* Runs until it is told to end and no post runs. */
 static void run(void)
 {
 	for (;;) {

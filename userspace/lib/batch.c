@@ -55,7 +55,7 @@ struct timewheel_op *tw_batch_next(struct tw_batch *batch)
 		return NULL;
 	}
 	batch->count++;
-	/* Without a size the kernel refuses the operation, until it is prepared. */
+	/* Without a size the kernel refuses an operation that was not prepared. */
 	memset(op, 0, sizeof(*op));
 	return op;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Cursors: a wheel's tokens, fetched by the hundred, handed out one by one.
- */
+/* Cursors: a wheel's tokens are fetched by the hundred, and handed out one by one. */
 #include "internal.h"
 
 #define TOKENS	128
@@ -45,7 +43,7 @@ void tw_cursor_close(struct tw_cursor *cursor)
 	free(cursor);
 }
 
-/* Returns 1, 0 when all have been listed, or -1 and errno. */
+/* Fetches more tokens. Returns 1, 0 when all have been listed, or -1 and errno. */
 static int fetch(struct tw_cursor *cursor)
 {
 	if (cursor->list.cursor == TIMEWHEEL_NEVER)
@@ -60,7 +58,7 @@ static int fetch(struct tw_cursor *cursor)
 int tw_cursor_next(struct tw_cursor *cursor,
 		   const struct timewheel_token **token)
 {
-	/* The kernel may give none and yet have more to come. */
+	/* The kernel may give no token and yet have more to come. */
 	while (cursor->next == cursor->list.listed) {
 		int ret = fetch(cursor);
 

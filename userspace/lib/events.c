@@ -60,7 +60,7 @@ static uint64_t monotonic_now(void)
 	return now.tv_sec * TW_SEC(1) + now.tv_nsec;
 }
 
-/* The end of @timeout from now; never, if that is beyond 64 bits. */
+/* Returns the end of @timeout from now, or never if that is beyond 64 bits. */
 static uint64_t end_of(uint64_t timeout)
 {
 	uint64_t now = monotonic_now();
@@ -78,7 +78,7 @@ static int wait_until(int fd, uint64_t end)
 	uint64_t now = monotonic_now();
 	struct timespec left = { };
 
-	/* A time_t may have 32 bits, which hold 68 years. */
+	/* A time_t may have 32 bits, which are enough for 68 years. */
 	if (end > now && (end - now) / TW_SEC(1) >= INT32_MAX) {
 		left.tv_sec = INT32_MAX;
 	} else if (end > now) {
@@ -97,7 +97,7 @@ static int wait_until(int fd, uint64_t end)
 int tw_wheel_read(struct tw_wheel *wheel, struct timewheel_event *events, size_t count,
 		  int nowait)
 {
-	/* read(2) and its like go no further. */
+	/* read(2) and similar calls read no more bytes at once. */
 	const size_t most = INT32_MAX / sizeof(*events);
 	struct iovec room = {
 		.iov_base = events,
@@ -141,7 +141,7 @@ ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 	events->count = 0;
 	if (timeout == TIMEWHEEL_NEVER) {
 		count = read_due(events, wheel, 0);
-		/* The fd does not block. */
+		/* The fd does not block, and the wait is left to poll(2). */
 		if (count < 0 && errno == EAGAIN)
 			count = read_until(events, wheel, timeout);
 	} else {

@@ -22,15 +22,15 @@
 
 /**
  * struct tw_wheel - an open wheel
- * @fd: what a program polls; of a wheel of the kernel it is also what a command goes to
- * @process: of a wheel of this process, else NULL
+ * @fd: the fd that a program polls; a wheel of the kernel gets its commands by it, too
+ * @process: the file of a wheel of this process, else NULL
  */
 struct tw_wheel {
 	int			fd;
 	struct tw_process_file	*process;
 };
 
-/* Whether the user wants wheels of the process. Not read with another user's rights. */
+/* Whether the user wants wheels of the process. A program with another user's rights ignores it. */
 static inline bool tw_wants_process(void)
 {
 	const char *kind = secure_getenv("TIMEWHEEL");
@@ -38,7 +38,7 @@ static inline bool tw_wants_process(void)
 	return kind && !strcmp(kind, "process");
 }
 
-/* Turns what a wheel of the process says into what a system call does. */
+/* Turns the result of a wheel of the process into the result of a system call. */
 static inline long tw_result(long ret)
 {
 	if (ret >= 0)
@@ -47,7 +47,7 @@ static inline long tw_result(long ret)
 	return -1;
 }
 
-/* One command on a wheel. */
+/* Carries out one command on a wheel. */
 static inline int tw_wheel_ioctl(const struct tw_wheel *wheel, unsigned long cmd, void *arg)
 {
 	if (wheel->process)
@@ -64,7 +64,7 @@ static inline void tw_close_keep_errno(int fd)
 	errno = err;
 }
 
-/* Opens the device for one command on it. */
+/* Opens the device for one command, and closes it. */
 static inline int tw_device_ioctl(int access, unsigned long cmd, void *arg)
 {
 	int fd, ret;
@@ -79,7 +79,7 @@ static inline int tw_device_ioctl(int access, unsigned long cmd, void *arg)
 	return ret;
 }
 
-/* Takes a file of a wheel of the process over, also in case of an error. */
+/* Makes a wheel of @file, which belongs to the function then, also after an error. */
 __attribute__((__visibility__("hidden")))
 struct tw_wheel *tw_process_wheel(struct tw_process_file *file);
 

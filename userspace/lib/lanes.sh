@@ -18,9 +18,9 @@ lane_lib()
 	planned lib check-install
 	# Wheels of the process need no guest.
 	planned "$build/tests/lib_process-static"
-	# A daemon, which a test runs.
+	# A test runs this daemon.
 	mv "$build/examples/fdstore" "$build"
-	# One test is for a kernel that has no tcp_diag, all others for one that has it.
+	# One test needs a kernel without tcp_diag, all other tests a kernel with it.
 	for kernel in 6.1-cloud 6.12-cloud; do
 		$vm/run -o "$out/lib/$kernel" -k "$kernel" -f "$build/fdstore" -d tcp_diag \
 			$(find "$build/tests" -type f -perm /1 ! -name 'lib_tcp*' \

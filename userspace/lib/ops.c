@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Calls on tokens: operations, which the public header prepares, touches and
- * questions. Batches of operations are in batch.c.
+ * Calls on tokens: operations that the public header prepares, touches, and questions about
+ * tokens. Batches of operations are in batch.c.
  */
 #include "internal.h"
 
@@ -23,15 +23,15 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
-/* The count of keys for the kernel. A larger one stays too large. */
+/* Returns the count of keys for the kernel. A count of more than 32 bits stays too large. */
 static uint32_t key_count(size_t count)
 {
 	return count > UINT32_MAX ? UINT32_MAX : count;
 }
 
 /*
- * Ends a call about @count keys. It returned @ret, and the kernel has told how many
- * keys are done. Only a signal makes it stop early without an error.
+ * Ends a call about @count keys. The call returned @ret, and the kernel has told how many keys
+ * are done. Only a signal makes the kernel stop early without an error.
  */
 static int end_many(int ret, size_t count, uint32_t told, size_t *done)
 {

@@ -14,7 +14,7 @@ int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness)
 	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_STATS, &stats);
 }
 
-/* The formula of struct timewheel_stats. */
+/* This is the formula of struct timewheel_stats. */
 static uint64_t low_of(unsigned int bucket)
 {
 	if (bucket < 4)
@@ -30,7 +30,9 @@ int tw_histogram_bounds(unsigned int bucket, uint64_t *low, uint64_t *high)
 	}
 	if (low)
 		*low = low_of(bucket);
-	/* After the last bucket comes 2^64, which is 0, so its high end is right too. */
+	/*
+	 * The bucket after the last one begins at 2^64, which is 0, and the high end is right, too.
+	 */
 	if (high)
 		*high = low_of(bucket + 1) - 1;
 	return 0;
@@ -45,7 +47,7 @@ static uint64_t total(const uint64_t *buckets)
 	return sum;
 }
 
-/* @percent of @count, rounded up, at least 1. */
+/* Returns @percent of @count, rounded up, and at least 1. */
 static uint64_t share(uint64_t count, double percent)
 {
 	double exact = (double)count * percent / 100;
@@ -62,7 +64,7 @@ int tw_histogram_percentile(const uint64_t *buckets, double percent,
 	uint64_t count = total(buckets), wanted, seen = 0;
 	unsigned int bucket = 0;
 
-	/* Written so that it is also true if @percent is not a number. */
+	/* The condition is written in this way to be true also if @percent is not a number. */
 	if (!(percent >= 0 && percent <= 100)) {
 		errno = EINVAL;
 		return -1;

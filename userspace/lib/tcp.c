@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * When data last came in on TCP connections: the caller's own by getsockopt(2), those
- * of other processes by sock_diag(7). The kernel answers a request of sock_diag before
- * send(2) returns, into the socket's buffer, and drops what has no room there.
+ * Tells when data last came in on TCP connections: the caller's own by getsockopt(2),
+ * connections of other processes by sock_diag(7). The kernel answers a request of sock_diag
+ * before send(2) returns, into the socket's buffer, and drops what has no room there.
  */
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -16,10 +16,10 @@
 #define SO_BINDTOIFINDEX	62
 #endif
 
-/* Questions in one send(2). Their answers fit into a socket's buffer of usual size. */
+/* The number of questions in one send(2). A socket's buffer of usual size holds their answers. */
 #define QUESTIONS	64
 
-/* An answer has no more; of a longer one the end would be missing, which is not read. */
+/* No answer is longer. Of a longer answer only the end would be missing, which nobody reads. */
 #define ANSWER_SIZE	2048
 
 struct question {
@@ -41,7 +41,7 @@ static bool is_connected(int state)
 	return state != TCP_LISTEN && state != TCP_CLOSE && state != TCP_SYN_SENT;
 }
 
-/* What TCP tells of a connection of the calling process. Returns -1 and errno. */
+/* Gets what TCP tells of a connection of the calling process. Returns -1 and errno. */
 static int get_info(int fd, struct tcp_info *info)
 {
 	int protocol = socket_option(fd, SO_PROTOCOL);
@@ -50,7 +50,7 @@ static int get_info(int fd, struct tcp_info *info)
 	if (protocol < 0)
 		return -1;
 	memset(info, 0, sizeof(*info));
-	/* MPTCP would tell of one of a connection's paths. */
+	/* MPTCP would tell of only one of a connection's paths. */
 	if (protocol != IPPROTO_TCP ||
 	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) < 0) {
 		errno = EPROTONOSUPPORT;
@@ -71,7 +71,7 @@ int64_t tw_tcp_idle(int fd)
 	return TW_MS(info.tcpi_last_data_recv);
 }
 
-/* One end of a connection. Returns its address family. */
+/* Finds one end of a connection. Returns its address family. */
 static int take_address(const struct sockaddr_storage *name, __be32 *address,
 			__be16 *port)
 {
@@ -110,7 +110,7 @@ int tw_tcp_name(int fd, struct tw_tcp *tcp)
 	return 0;
 }
 
-/* The beginning of the kernel's struct tcp_info, as far as the answer has it. */
+/* Finds the beginning of the kernel's struct tcp_info, as far as the answer has it. */
 static void find_info(struct tcp_info *info, const struct inet_diag_msg *socket,
 		      const char *end)
 {
@@ -128,8 +128,8 @@ static void find_info(struct tcp_info *info, const struct inet_diag_msg *socket,
 }
 
 /*
- * A connection that no process has accepted yet has no inode either. One that has been
- * closed is never in one of these states.
+ * Whether a connection has ended. A connection that no process has accepted yet has no inode
+ * either, but a closed one is never in one of these states.
  */
 static bool has_ended(const struct inet_diag_msg *socket)
 {
@@ -181,7 +181,10 @@ static int take_answers(int diag, struct tw_tcp *tcp, size_t count)
 		length = recv(diag, answer, sizeof(answer), MSG_DONTWAIT);
 		if (length < 0 && errno == EAGAIN)
 			return 0;
-		/* Some had no room: the caller sees for which questions. */
+		/*
+		 * Some answers had no room in the buffer: the caller sees which questions have
+		 * none.
+		 */
 		if (length < 0 && errno != ENOBUFS)
 			return -1;
 		if (length > 0)
@@ -234,8 +237,8 @@ static ssize_t ask_some(int diag, struct tw_tcp *tcp, size_t count)
 }
 
 /*
- * A kernel without tcp_diag gives the error that it gives for a connection which is not
- * there. So it is asked to list the connections that are in no state at all.
+ * A kernel without tcp_diag gives the error that it gives for a connection which is not there.
+ * For this reason the kernel is asked to list the connections that are in no state at all.
  */
 static int check_kernel(int diag, uint8_t family)
 {

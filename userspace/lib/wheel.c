@@ -15,7 +15,7 @@ struct tw_wheel *tw_wheel_open_fd(int fd)
 	struct timewheel_info info = { .size = sizeof(info) };
 	struct tw_wheel *wheel;
 
-	/* Is the fd a wheel that has been set up? */
+	/* The call fails if the fd is no wheel that has been set up. */
 	if (ioctl(fd, TIMEWHEEL_IOC_INFO, &info) < 0)
 		return NULL;
 	wheel = malloc(sizeof(*wheel));

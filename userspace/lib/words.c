@@ -16,7 +16,7 @@
  * @clock: one of enum timewheel_clock
  * @tick: ns per tick
  * @offset: ns that the clock here is ahead of the time by which the wheel counts ticks
- * @hold: what keeps the words of a wheel of this process, else NULL
+ * @hold: keeps the words of a wheel of this process, else NULL
  */
 struct mapping {
 	struct tw_words		words;
@@ -64,7 +64,7 @@ struct tw_words *tw_words_map(struct tw_wheel *wheel)
 	return &mapping->words;
 }
 
-/* @words is the first member of its mapping, so NULL stays NULL. */
+/* @words is the first member of its mapping: a NULL stays NULL. */
 static struct mapping *mapping_of(const struct tw_words *words)
 {
 	return (struct mapping *)words;
@@ -98,7 +98,7 @@ uint32_t tw_tick(const struct tw_words *words)
 	const struct mapping *mapping = mapping_of(words);
 	struct timespec now;
 
-	/* No clock shows the tick, so the kernel must tell it. */
+	/* No clock shows the tick of a MANUAL wheel, and the kernel must tell it. */
 	if (mapping->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return hand_of(mapping->wheel);
 	clock_gettime(clocks[mapping->clock], &now);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// node bench.js [ROUNDS RUNS]: what a touch costs in Node: of a wheel, and of Node's own
-// timers. A run is of so many rounds of 512 touches.
+// node bench.js [ROUNDS RUNS]: measures what a touch costs in Node: a touch of a wheel, and of
+// Node's own timers. A run has so many rounds of 512 touches.
 'use strict';
 
 const { Wheel } = require('timewheel');
 
 const TOKENS = 10_000;
 const BATCH = 512;
-// The last run is told. Those before it are for what is prepared once: V8 compiles a
+// Only the last run is told. Earlier runs are for work that is done once: V8 compiles a
 // function again when it knows more of the function.
 const [ROUNDS, RUNS] = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [20, 20];
 const TIMEOUT = 30_000;
 
-// Random tokens, the same each time.
+// Returns random tokens, which are the same each time.
 function random(count) {
 	const ids = [];
 	let state = 1;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# How "npm install" builds the native half. It needs libtimewheel-dev and pkg-config.
+# "npm install" builds the native half by this file. It needs libtimewheel-dev and pkg-config.
 {
 	"targets": [{
 		"target_name": "timewheel",

@@ -81,26 +81,26 @@ export type Duration = number | bigint;
 /** A BigInt of nanoseconds of the wheel's clock; a Date if that is 'realtime'. */
 export type Point = Date | bigint;
 
-/** When a token is due: after a duration, at a Date, or at a point of time. */
+/** The time when a token is due: after a duration, at a Date, or at a point of time. */
 export type Due = Duration | Date | { at: Point };
 
-/** What names a token: its id, or its handle, as in an event or a token. */
+/** The name of a token: its id, or its handle, as in an event or a token. */
 export type Key = Id | { handle: Id };
 
 /**
- * What turns a wheel. 'monotonic' stands still while the machine is suspended, 'boottime'
- * goes on; 'realtime' is the wall clock, which may be set; 'manual' moves only by
+ * The clock that turns a wheel. 'monotonic' stands still while the machine is suspended,
+ * 'boottime' goes on; 'realtime' is the wall clock, which may be set; 'manual' moves only by
  * advance().
  */
 export type Clock = 'monotonic' | 'boottime' | 'realtime' | 'manual';
 
 /**
- * What a token is doing. 'pending': it waits for its deadline, or for a reader; 'taken',
- * from tokens() only: a reader is copying it; 'held': a delivery of it is out.
+ * The state of a token. 'pending': it waits for its deadline, or for a reader; 'taken', from
+ * tokens() only: a reader is copying it; 'held': a delivery of it is out.
  */
 export type State = 'pending' | 'taken' | 'held';
 
-/** For reading events and looking at tokens, for changing tokens, or for both. */
+/** The access to a wheel: to read events and look at tokens, to change tokens, or both. */
 export type Access = 'r' | 'w' | 'rw';
 
 /** Bits that tell how an operation went, besides that it succeeded. */
@@ -111,11 +111,11 @@ export const Result: Readonly<{
 	REGISTERED: number;
 }>;
 
-/** What describes a wheel. */
+/** The description of a wheel. */
 export interface Setup {
 	/** Slots of the ring, 1 to 65536. */
 	slots: number;
-	/** From one slot to the next: 0.1 ms to a day. */
+	/** Time from one slot to the next: 0.1 ms to a day. */
 	tick: Duration;
 	/** Most tokens at any one time. Memory for them is taken as they come. */
 	maxTokens: Id;
@@ -130,21 +130,21 @@ export interface Setup {
 	/** How long a reader holds a token until it answers; 0: a read ends tokens. */
 	lease?: Duration;
 	/**
-	 * With a lease: how many deliveries may be out at once, 1 to maxTokens; what is due
-	 * beyond that waits. Each takes 36 bytes, at once. maxTokens unless given, but at
-	 * most 65536. Without a lease 0.
+	 * With a lease: how many deliveries may be out at once, 1 to maxTokens; tokens that are due
+	 * beyond this number wait. Each takes 36 bytes, from the start. maxTokens unless given, but
+	 * at most 65536. Without a lease 0.
 	 */
 	maxHeld?: number;
 	/** true: tokens may be periodic; costs memory. */
 	periods?: boolean;
-	/** By how much the timer may be late, to save interrupts. */
+	/** How late the timer may be, to save interrupts. */
 	slack?: Duration;
 }
 
-/** One expired token. */
+/** An expired token. */
 export interface Event {
 	id: bigint;
-	/** No longer valid if the read has ended the token. */
+	/** The handle, which is no longer valid if the read has ended the token. */
 	handle: bigint;
 	cookie: bigint;
 	/** Its deadline, a whole tick. */
@@ -164,7 +164,7 @@ export interface Event {
 	missed: number;
 }
 
-/** A token that is there. A point of time that it does not have is 0n and null. */
+/** A token on the wheel. A point of time that it does not have is 0n and null. */
 export interface Token {
 	id: bigint;
 	handle: bigint;
@@ -195,10 +195,10 @@ export interface Token {
 	attempts: number;
 }
 
-/** What the kernel's module can do, and its limits. */
+/** The abilities of the kernel's module, and its limits. */
 export interface Caps {
 	clocks: Clock[];
-	/** Wheels may be without ids; and so on. */
+	/** Whether wheels may be without ids; and so on. */
 	idsOptional: boolean;
 	cookiesOptional: boolean;
 	leases: boolean;
@@ -208,7 +208,7 @@ export interface Caps {
 	maxTick: number;
 	/** Most tokens of one wheel. */
 	maxTokens: number;
-	/** On a wheel with touch words a timeout is less than so many ticks. */
+	/** On a wheel with touch words a timeout has to be less than so many ticks. */
 	maxWordTicks: number;
 	/** Most operations of a batch. */
 	maxBatch: number;
@@ -222,11 +222,11 @@ export interface Info {
 	maxTokens: number;
 	ids: boolean;
 	cookies: boolean;
-	/** Programs in other languages map its touch words. */
+	/** Whether programs in other languages can map its touch words. */
 	touchWords: boolean;
 	periods: boolean;
 	lease: number;
-	/** How many deliveries may be out at once; 0 on a wheel without leases. */
+	/** The most deliveries that may be out at once; 0 on a wheel without leases. */
 	maxHeld: number;
 	slack: number;
 	/** Names the wheel in traces, /proc/PID/fdinfo and debugfs. */
@@ -243,13 +243,13 @@ export interface Info {
 	offsetNs: bigint;
 	paused: boolean;
 	draining: boolean;
-	/** How many tokens are in each state. */
+	/** Counts of the tokens in each state. */
 	pending: number;
 	taken: number;
 	held: number;
 	/** Memory that the wheel holds. */
 	bytes: number;
-	/** Registrations since the wheel was made; and so on. */
+	/** Registrations since the wheel was made; the others likewise. */
 	registered: number;
 	cancelled: number;
 	moved: number;
@@ -261,7 +261,7 @@ export interface Info {
 	refiled: number;
 	/** Times that the wheel's timer went off. */
 	callbacks: number;
-	/** How many of these found no token due. */
+	/** How many of these times found no token due. */
 	quiet: number;
 	touched: number;
 	acked: number;
@@ -275,10 +275,10 @@ export interface Info {
 	missed: number;
 }
 
-/** How many values, in ms, have been how large. */
+/** Counts of values, in ms, by their size. */
 export class Histogram {
 	private constructor();
-	/** How many were counted in each bucket; bounds() tells which. */
+	/** How many values were counted in each bucket; bounds() tells which values. */
 	readonly buckets: BigUint64Array;
 	/** How many values were counted. */
 	readonly count: number;
@@ -292,26 +292,26 @@ export class Histogram {
 	static bounds(bucket: number): [number, number];
 }
 
-/** How late a wheel's events have been. */
+/** The lateness of a wheel's events. */
 export interface Stats {
-	/** Of the events read: from the deadline until a reader took the token. */
+	/** The lateness of the events read: from the deadline until a reader took the token. */
 	lateness: Histogram;
 }
 
-/** Such as a net.Socket, or the fd of a connection. */
+/** A socket such as a net.Socket, or the fd of a connection. */
 export type Socket = object | number;
 
 /**
- * Operations on tokens. A wheel carries them out at once; register() tells the token's
- * handle, the others tell bits of Result. A batch collects them, and tells the index of
+ * Operations on tokens. A wheel carries them out at once; register() returns the token's
+ * handle, all others return bits of Result. A batch collects them, and tells the index of
  * each.
  */
 export interface Operations<Told, Registered> {
 	/**
-	 * Registers a token. Its delay is also its timeout, which a touch begins anew,
-	 * unless @timeout is given. A token for a point of time, or for a delay of 0, then
-	 * has none and cannot be touched. With @period the token is due again and again,
-	 * until cancel() or delete(). EEXIST, EINVAL, ENOMEM, ENOSPC, ERANGE, ESHUTDOWN.
+	 * Registers a token. Its delay is also its timeout, which a touch begins anew, unless
+	 * @timeout is given. A token for a point of time, or for a delay of 0, has no timeout
+	 * without it and cannot be touched. With @period the token is due again and again, until
+	 * cancel() or delete(). EEXIST, EINVAL, ENOMEM, ENOSPC, ERANGE, ESHUTDOWN.
 	 */
 	register(id: Id, due: Due, options?: {
 		timeout?: Duration; period?: Duration; cookie?: Id;
@@ -334,16 +334,18 @@ export interface Operations<Told, Registered> {
 	/** Ends a token: no event of it will come. ENOENT, ESTALE, EINVAL. */
 	cancel(key: Key): Told;
 	/**
-	 * Tells that a delivery has been dealt with: its token ends, or is pending for its
-	 * next period. The number of the delivery is the right to answer, for each that has
-	 * the wheel open for writing. A reader that wants the token again after its work
-	 * registers a new one after the ack, or behind it in a batch. ESTALE: the answer is
-	 * too late; EINVAL: the wheel has no leases.
+	 * Tells that a delivery has been dealt with: its token ends, or is pending for its next
+	 * period. The number of the delivery is the right to answer, for each that has the wheel
+	 * open for writing. A reader that wants the token again after its work registers a new
+	 * token after the ack, or behind the ack in a batch. ESTALE: the answer is too late;
+	 * EINVAL: the wheel has no leases.
 	 */
 	ack(event: Event | Token): Told;
-	/** Tells that a delivery has not been dealt with: it comes again, at once unless
-	 * @due is given. A token that is nacked each time comes without an end: the event
-	 * tells its attempts, and ack() gives it up. Errors: those of ack(); ERANGE. */
+	/**
+	 * Tells that a delivery has not been dealt with: it comes again, at once unless
+	 * @due is given. A token that is nacked each time comes again without an end: its events
+	 * tell the attempts, and ack() gives it up. Errors: those of ack(); ERANGE.
+	 */
 	nack(event: Event | Token, due?: Due): Told;
 	/** Holds a delivery for longer: for @lease from now, or for the wheel's lease, unless
 	 * it is held even longer. Errors: those of ack(); ERANGE. */
@@ -355,7 +357,7 @@ export interface Operations<Told, Registered> {
 export interface TakeOptions {
 	/** Most events; 64 unless given. */
 	max?: number;
-	/** Ends the wait. No event is lost by that. */
+	/** Ends the wait, and no event is lost. */
 	signal?: AbortSignal;
 }
 
@@ -364,10 +366,10 @@ export interface TakeOptions {
  * events, in the order of their due ticks; and 'error' when reading fails, after which
  * nothing is emitted. An exception of a listener is an uncaught exception.
  *
- * Events are read only when they are wanted: while there is a listener for 'expired', a
- * taker, or an iteration that waits. So a program that is busy takes no more than it can
- * work on; other events stay in the kernel, for other readers too. Takers come first,
- * the one that waits longest before the others, then listeners.
+ * Events are read only when they are wanted: while there is a listener for 'expired', a taker,
+ * or an iteration that waits. A busy program therefore takes no more events than it can work
+ * on; all others stay in the kernel, for other readers, too. Takers come first, the one that
+ * waits longest before the others, then listeners.
  *
  * While it waits for events, the wheel keeps the process running, unless unref() was
  * called. A wheel that nobody refers to, and that waits for no events, is closed some time
@@ -391,14 +393,16 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	/** Opens a named wheel, makes it if there is none. Errors: those of create() and
 	 * openNamed(). */
 	static openOrCreate(name: string, setup: Setup, access?: Access): Wheel;
-	/** Makes a wheel of an fd, which then belongs to it. EBADF, ENOTTY: it is none of a
-	 * wheel; EBADFD: it has not been set up; ENODEV; ENOMEM. */
+	/**
+	 * Makes a wheel of an fd, which then belongs to the wheel. EBADF, ENOTTY: it is no fd of a
+	 * wheel; EBADFD: the wheel has not been set up; ENODEV; ENOMEM.
+	 */
 	static openFd(fd: number): Wheel;
 
 	readonly closed: boolean;
 	/** Whether this process keeps the wheel; else the kernel keeps it. */
 	readonly inProcess: boolean;
-	/** The wheel's fd, which stays the wheel's. */
+	/** The wheel's fd, which still belongs to the wheel. */
 	readonly fd: number;
 	/**
 	 * Closes the wheel; more than once does no harm. A private wheel ends, a named one
@@ -423,9 +427,9 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	delete(key: Key): number;
 
 	/**
-	 * Touches many tokens, in a fraction of the time. Tells which of the keys, which are
-	 * all ids or all handles, name no pending token: these are left out. EINVAL: a
-	 * token has no timeout, or the wheel no ids; tokens before it have been touched.
+	 * Touches many tokens, in a fraction of the time. The keys are all ids or all handles.
+	 * Returns the keys that name no pending token, and leaves them out. EINVAL: a token has no
+	 * timeout, or the wheel no ids; tokens before it have been touched.
 	 */
 	touchMany<K extends Key>(keys: Iterable<K>): K[];
 	/** Tells about a token, in whatever state. ENOENT, ESTALE, EINVAL. */
@@ -433,8 +437,10 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	/** Tells about many tokens, in the order of their keys, which are all ids or all
 	 * handles; null for a key that names no token. EINVAL. */
 	getMany(keys: Iterable<Key>): (Token | null)[];
-	/** All tokens, or those whose deadline or lease's end is from @from to @to, in no
-	 * order of time. Each that is there throughout comes once. */
+	/**
+	 * All tokens, or tokens whose deadline or lease's end is from @from to @to, in no order of
+	 * time. A token that is there throughout comes once.
+	 */
 	tokens(options?: { from?: Point; to?: Point }): IterableIterator<Token>;
 	/** A batch of at most @capacity operations, 1 to 65536; 1024 unless given. */
 	batch(capacity?: number): Batch;
@@ -442,7 +448,7 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	/** Delivers nothing, to no reader of the wheel, until resume(). */
 	pause(): void;
 	resume(): void;
-	/** Takes no new tokens, from nobody, until undrain(): ESHUTDOWN. */
+	/** Takes no new tokens, from any user, until undrain(): ESHUTDOWN. */
 	drain(): void;
 	undrain(): void;
 	/** Puts the hand of a 'manual' clock on a tick, forward or back. EINVAL, ERANGE. */
@@ -452,11 +458,11 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 
 	/** Events that are due now, at most @max, or 64; none if there are none. */
 	read(max?: number): Event[];
-	/** Waits for events: one, or as many as are due. */
+	/** Waits for events: for one event, or for as many as are due. */
 	take(options?: TakeOptions): Promise<Event[]>;
 	[Symbol.asyncIterator](): AsyncGenerator<Event[], void, undefined>;
 
-	/** The wheel keeps the process running while it waits for events, as at first. */
+	/** Lets the wheel keep the process running while it waits for events, as at first. */
 	ref(): this;
 	unref(): this;
 	hasRef(): boolean;
@@ -484,7 +490,7 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	removeListener(event: string | symbol, listener: (...args: any[]) => void): this;
 }
 
-/** How one operation of a batch went. */
+/** The outcome of one operation of a batch. */
 export interface Outcome {
 	/** Why it failed; null if it succeeded. EINPROGRESS: it has not been carried out. */
 	error: Error | null;
@@ -492,7 +498,10 @@ export interface Outcome {
 	result: number;
 	/** The handle of the token that it registered. */
 	handle: bigint | null;
-	/** The token's deadline; of a cancelled one the one that it had; null if it failed. */
+	/**
+	 * The token's deadline, also the last one of a cancelled token; null if the operation
+	 * failed.
+	 */
 	deadlineNs: bigint | null;
 }
 
@@ -515,18 +524,18 @@ export class Batch implements Operations<number, number> {
 	/** How many operations it has. */
 	readonly length: number;
 	/**
-	 * Carries out the operations that have not been yet, and tells how many of all have
-	 * failed. One that fails does not end the batch. EBADF, ENODEV.
+	 * Carries out the operations that have not been carried out, and tells how many of all have
+	 * failed. An operation that fails does not end the batch. EBADF, ENODEV.
 	 */
 	run(): number;
 	/** Empties the batch, to use it again. */
 	clear(): void;
-	/** How the operation of this index went. RangeError: there is none. */
+	/** The outcome of the operation with this index. RangeError: there is none. */
 	outcome(index: number): Outcome;
 	outcomes(): Outcome[];
 }
 
-/** What the kernel's module can do. ENOENT, ENODEV, ENXIO: it is not loaded; EACCES. */
+/** The abilities of the kernel's module. ENOENT, ENODEV, ENXIO: it is not loaded; EACCES. */
 export function caps(): Caps;
 /**
  * For how many ms no data has come in on a TCP connection. The token of a connection need

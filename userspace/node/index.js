@@ -10,19 +10,19 @@ const native = load();
 const { codes } = native;
 const Result = Object.freeze(native.results);
 
-// So many events at a time, unless the program asks for another number.
+// The number of events at a time, unless the program asks for another number.
 const EVENTS_AT_ONCE = 64;
 
-// So many tokens that one call of getMany() fetches at a time.
+// The number of tokens that one call of getMany() fetches.
 const TOKENS_AT_ONCE = 1024;
 
-// So many touches wait at most in a batch until one call hands them to the library.
+// The most touches that wait in a batch until one call hands them to the library.
 const TOUCHES_AT_ONCE = 512;
 
-// Where the lower half of a number of 64 bits is.
+// The index of the lower half of a number of 64 bits.
 const LOW = endianness() === 'LE' ? 0 : 1;
 
-// It is never open.
+// This fd is never open.
 const NO_FD = 2 ** 31 - 1;
 
 // The native half, which needs the library.
@@ -40,7 +40,7 @@ function load() {
 
 // Carries out an operation, or adds it to a batch.
 const run = Symbol('run it');
-// What only the static methods of Wheel know.
+// These symbols are known only to the static methods of Wheel.
 const by = Symbol('made by');
 let opened;
 
@@ -55,12 +55,12 @@ function checkMax(max) {
 			{ code: 'ERR_OUT_OF_RANGE' });
 }
 
-// Whether a key is that of a handle; else it is an id, or no key.
+// Whether a key is the one of a handle; else it is an id, or no key.
 function namesHandle(key) {
 	return typeof key === 'object' && key !== null;
 }
 
-// That of a net.Socket; one that has been closed has none, which the kernel says, too.
+// Returns the fd of a net.Socket. A closed socket has no fd, which the kernel tells, too.
 function fdOf(socket) {
 	return typeof socket === 'number' ? socket : socket._handle?.fd ?? NO_FD;
 }
@@ -84,7 +84,7 @@ class Keys {
 		return this.length === this.#room;
 	}
 
-	// There has to be room, and the key to be of the kind of the others.
+	// The caller has made room, and the key is of the same kind as the other keys.
 	add(key) {
 		const number = this.byHandle ? key.handle : key;
 		const at = 2 * this.length;
@@ -117,8 +117,8 @@ function keysOf(all) {
 	return keys;
 }
 
-// The operations that wheels carry out and batches collect. What this[run]() returns
-// is what they return.
+// The operations that wheels carry out and batches collect. They return the result of
+// this[run]().
 const withOperations = (Base) => class extends Base {
 	register(id, due, { timeout, period, cookie } = {}) {
 		return this[run](codes.REGISTER, id, due, timeout, period, cookie);
@@ -165,9 +165,9 @@ const withOperations = (Base) => class extends Base {
 
 class Wheel extends withOperations(EventEmitter) {
 	#wheel;
-	// Those of take(), in the order of their coming.
+	// The callers of take(), in the order of their coming.
 	#takers = [];
-	// A listener was told of an error: there is nothing more to listen for.
+	// A listener was told of an error: no further event will come.
 	#failed = false;
 	#whenReadable = () => this.#readable();
 
@@ -196,7 +196,7 @@ class Wheel extends withOperations(EventEmitter) {
 
 	static {
 		opened = (wheel) => wheel.#opened();
-		// Only while somebody listens, or waits, the event loop looks at the wheel.
+		// The event loop looks at the wheel only while somebody listens or waits.
 		for (const name of ['on', 'addListener', 'prependListener', 'off',
 			'removeListener', 'removeAllListeners']) {
 			const inherited = EventEmitter.prototype[name];
@@ -220,7 +220,7 @@ class Wheel extends withOperations(EventEmitter) {
 		return native.run(this.#opened(), ...operation);
 	}
 
-	// The shortest way.
+	// This is the shortest way, for speed.
 	touch(key) {
 		const byHandle = namesHandle(key);
 		const number = byHandle ? key.handle : key;
@@ -379,7 +379,7 @@ class Wheel extends withOperations(EventEmitter) {
 		return !this.#failed && this.listenerCount('expired') > 0;
 	}
 
-	// Has the loop look at the wheel, or not.
+	// Lets the loop look at the wheel, or stops it.
 	#attend() {
 		if (!this.#wheel)
 			return;
@@ -402,7 +402,7 @@ class Wheel extends withOperations(EventEmitter) {
 		}
 	}
 
-	// Gives events to the taker that has waited longest. Whether there may be more.
+	// Gives events to the taker that has waited longest. Returns whether there may be more.
 	#serve() {
 		const taker = this.#takers[0];
 		let events;
@@ -451,7 +451,7 @@ class Batch extends withOperations(Object) {
 	#batch;
 	#capacity;
 	#length = 0;
-	// Of touches that come last so far, and are not in the library's batch yet.
+	// The keys of the last touches that are not in the library's batch yet.
 	#keys;
 
 	constructor(wheel, capacity) {
@@ -462,7 +462,7 @@ class Batch extends withOperations(Object) {
 		this.#capacity = capacity;
 	}
 
-	// The library's batch, with all operations in it.
+	// Returns the library's batch, with all operations in it.
 	#whole() {
 		const keys = this.#keys;
 
@@ -478,7 +478,7 @@ class Batch extends withOperations(Object) {
 		return this.#length++;
 	}
 
-	// The shortest way.
+	// This is the shortest way, for speed.
 	touch(key) {
 		const byHandle = namesHandle(key);
 

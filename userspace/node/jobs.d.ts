@@ -6,7 +6,7 @@
 import { EventEmitter } from 'node:events';
 import { Redis, RedisOptions } from 'ioredis';
 
-/** A connection like it is made: the path of twjobd's socket, or what ioredis takes. */
+/** A connection is made like this one: the path of twjobd's socket, or an object of ioredis. */
 export type Server = string | RedisOptions | Redis;
 
 /** When a job is due: after a delay, or at a point of time, in ms since 1970. */
@@ -18,7 +18,7 @@ export interface When {
 export interface AddOptions extends When {
 	/** There is one job of a key in a queue. Without a key the job gets one of its own. */
 	key?: string;
-	/** A job of this key that is there gets this body, time and options. */
+	/** A job of this key that exists gets this body, time and options. */
 	replace?: boolean;
 	/** For so long after the job is done, no other of its key is put. */
 	unique?: number;
@@ -28,13 +28,13 @@ export interface AddOptions extends When {
 	lease?: number;
 	/** After so many tries the job is buried; 0 stands for no limit. */
 	tries?: number;
-	/** How long after a failed try the job comes again, at first and at most. */
+	/** The times after a failed try until the job comes again: the first and the greatest. */
 	backoff?: number | [first: number, most: number];
 }
 
 export interface Added {
 	id: number;
-	/** NEW: the job has been put. The others tell of the job of this key that is there. */
+	/** NEW: the job has been put. All others tell of the job of this key that exists. */
 	outcome: 'NEW' | 'EXISTS' | 'BURIED' | 'REPLACED' | 'DONE';
 }
 
@@ -76,7 +76,7 @@ export class Job {
 export interface WorkerOptions {
 	/** Jobs that the handler works on at a time, 1 to 1000; 1 unless it is given. */
 	concurrency?: number;
-	/** Extensions are for so long, instead of for the lease of the job. */
+	/** Extensions are for so long, in place of the lease of the job. */
 	lease?: number;
 	server?: Server;
 }
@@ -91,6 +91,6 @@ export class Worker extends EventEmitter {
 	on(event: 'failed', listener: (job: Job, error: unknown) => void): this;
 	/** What twjobd refuses; the worker goes on. Without a listener it is a warning. */
 	on(event: 'error', listener: (error: JobError) => void): this;
-	/** Takes no more jobs, and waits for those that the handler has. */
+	/** Takes no more jobs, and waits for the jobs that the handler has. */
 	close(): Promise<void>;
 }

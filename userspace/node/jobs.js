@@ -10,16 +10,16 @@ const { setTimeout: sleep } = require('node:timers/promises');
 const { Worker: Thread } = require('node:worker_threads');
 const Redis = require('ioredis');
 
-// ms for a take to wait: so often an idle connection says that it is there.
+// The ms that a take waits. An idle connection shows so often that it is there.
 const BLOCK = 60_000;
 
-// ms until an answer that twjobd cannot accept now is sent again.
+// The ms until an answer is sent again that twjobd cannot accept now.
 const AGAIN = 500;
 
-// Errors after which a command that is sent again may be carried out.
+// A command that is sent again after one of these errors may be carried out.
 const PASSING = /^(BUSY|UNAVAILABLE|LOADING)\b/;
 
-// What an error of twjobd means to the program, by its code.
+// These are the meanings of twjobd's errors for the program, by their codes.
 const ADVICE = {
 	NOQUEUE: 'make it with "twjob create"',
 	FULL: 'give the queue more room with "twjob create", or work faster',
@@ -37,7 +37,7 @@ class JobError extends Error {
 	}
 }
 
-// A handler that throws this has its job buried, whatever tries are left.
+// A handler that throws this error has its job buried, whatever tries are left.
 class Bury extends Error {}
 
 function explained(error, where) {
@@ -56,13 +56,13 @@ function whereOf(options) {
 	return options.path ?? `${options.host}:${options.port}`;
 }
 
-// A connection of our own, like the one that the program gives, or by its options.
+// Makes a connection of its own, like the one that the program gives, or by its options.
 function connect(server, own) {
 	const options = server instanceof Redis ? server.options :
 		typeof server === 'string' ? { path: server } : server;
 	const redis = new Redis({ ...options, ...own });
 
-	// Each command tells its own error.
+	// Each command tells its own error, and the connection none.
 	redis.on('error', () => {});
 	return redis;
 }
@@ -128,7 +128,8 @@ class Queue {
 		}
 	}
 
-	// ioredis sends a command again whose answer was lost: without a key it would put two jobs.
+	// ioredis sends a command again whose answer was lost. A job without a key would be put
+	// twice.
 	async add(body, options = {}) {
 		const words = wordsOf(options);
 		const [id, outcome] = await this.#ask('TW.PUT', this.name, bytesOf(body), ...words);
@@ -175,7 +176,7 @@ class Job {
 		return JSON.parse(this.body);
 	}
 
-	// Another worker may have the job now.
+	// Tells the handler that another worker may have the job now.
 	lose() {
 		this.#lost.abort(new JobError(`STALE the lease of job ${this.id} is over`));
 	}
@@ -210,7 +211,7 @@ class Worker extends EventEmitter {
 
 	// A thread of its own extends the leases: a handler that computes for long loses none.
 	#keep(lease) {
-		// What ioredis adds to its options itself, as functions, no thread can be given.
+		// No thread can be given the functions that ioredis adds to its options.
 		const options = JSON.parse(JSON.stringify(this.#answers.options));
 
 		this.#keeper = new Thread(path.join(__dirname, 'keeper.js'), {
@@ -230,7 +231,7 @@ class Worker extends EventEmitter {
 			process.emitWarning(told);
 	}
 
-	// Until a job has ended, or the worker is to close.
+	// Waits until a job has ended, or the worker is to close.
 	#change() {
 		return new Promise((resolve) => this.#waiting.push(resolve));
 	}
@@ -267,7 +268,7 @@ class Worker extends EventEmitter {
 
 	async #work(job) {
 		this.#jobs.set(job.receipt, job);
-		// The take was answered before twjobd was told that it is not wanted any more.
+		// twjobd answered the take before it was told that no more jobs are wanted.
 		if (this.#closing) {
 			await this.#answer(job, 'TW.NACK', 'UNTRIED');
 			return;
@@ -286,7 +287,7 @@ class Worker extends EventEmitter {
 		await this.#answer(job, 'TW.ACK');
 	}
 
-	// Until twjobd has taken the answer, or says that it comes too late.
+	// Sends an answer until twjobd has taken it, or says that it comes too late.
 	async #answer(job, verb, ...words) {
 		for (;;) {
 			try {
@@ -305,7 +306,7 @@ class Worker extends EventEmitter {
 		this.#changed();
 	}
 
-	// Takes no more, and waits for what has begun.
+	// Takes no more jobs, and waits for the jobs that have begun.
 	async close() {
 		this.#closing = true;
 		this.#changed();
@@ -317,8 +318,8 @@ class Worker extends EventEmitter {
 		await this.#keeper.terminate();
 	}
 
-	// twjobd answers a take that waits when it is told to. A take that is just being sent is
-	// told of again.
+	// A take that waits is answered when twjobd is told to answer it. A take that is only just
+	// being sent needs a second word.
 	async #endTake() {
 		const ended = this.#running.then(() => true);
 

@@ -10,7 +10,7 @@ const Redis = require('ioredis');
 
 const { options, queue, lease } = workerData;
 
-// ms until the next extension if twjobd does not tell how long a lease is.
+// The ms until the next extension if twjobd does not tell how long a lease is.
 const OFTEN = 1000;
 
 const redis = new Redis({ ...options, maxRetriesPerRequest: null });
@@ -18,7 +18,7 @@ const timers = new Map();
 
 redis.on('error', () => {});
 
-// How long the worker still has the job, in ms.
+// Returns how long the worker still has the job, in ms.
 async function left(id) {
 	try {
 		const job = await redis.call('TW.GET', queue, id);
@@ -30,7 +30,7 @@ async function left(id) {
 	}
 }
 
-// Returns false when the lease is over.
+// Extends a lease. Returns false when the lease is over.
 async function extend(receipt) {
 	try {
 		await redis.call('TW.EXTEND', queue, receipt, ...lease);

@@ -3,7 +3,7 @@
 #
 # Lanes of selftests/check: the packages.
 
-# Built, installed in a bare Debian, used there and in a guest, and removed.
+# The packages are built, installed in a bare Debian, used there and in a guest, and removed.
 lane_packages()
 {
 	planned userspace/packaging/check "$out/packages"

@@ -33,7 +33,7 @@ def version() -> str:
 
 
 def record(files: dict[str, bytes], name: str) -> str:
-    """The list of a wheel's files, with their checksums."""
+    """Returns the list of a wheel's files, with their checksums."""
     lines = []
     for path, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
@@ -42,8 +42,8 @@ def record(files: dict[str, bytes], name: str) -> str:
 
 
 class Package:
-    """The package whose pyproject.toml is in this folder, and whose files are in a folder of
-    its name there, but for those that are generated."""
+    """The package whose pyproject.toml is in this folder. Its files are in a folder of its name
+    there, except generated files."""
 
     def __init__(self, folder: str, generated: tuple[str, ...] = ()) -> None:
         self.folder, self.generated = folder, generated
@@ -85,7 +85,7 @@ class Package:
                        for group, names in self.project.get("entry-points", {}).items())
 
     def files(self) -> dict[str, bytes]:
-        """All that is installed, but for the list of it."""
+        """Returns all files that are installed, except the list of them."""
         files = {f"{self.module}/{name}": data
                  for name, data in sorted(self._modules().items())}
         files[f"{self.info}/METADATA"] = self._metadata().encode()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""[ROUNDS RUNS] What a touch costs in Python: of a wheel, and of asyncio's own timers.
+"""[ROUNDS RUNS] Measures what a touch costs: of a wheel, and of asyncio's own timers.
 
-A run is of so many rounds of 512 touches.
+A run has so many rounds of 512 touches.
 """
 
 import asyncio

@@ -9,7 +9,7 @@
 
 #include "tool.h"
 
-/* The value that getopt returns for an option: its index, beyond all letters. */
+/* getopt returns this number plus the option's index for a long option: no letter is as great. */
 #define LONG_BASE	256
 
 bool takes(const struct verb *verb, int option)
@@ -119,7 +119,7 @@ static __noreturn void no_argument_given(int option)
 	    option_texts[option - LONG_BASE].arg);
 }
 
-/* Asked for before getopt sorts the arguments. */
+/* Counts the arguments behind "--". The caller counts before getopt sorts the arguments. */
 static int count_behind(int argc, char **argv)
 {
 	int i;
@@ -167,7 +167,7 @@ bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *num
 	char *end;
 
 	errno = 0;
-	/* Base 10, because base 0 takes 010 for 8. */
+	/* The base is 10, because base 0 takes 010 for 8. */
 	*number = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
 	return *text >= '0' && *text <= '9' && !*end && !errno && *number >= least &&
 	       *number <= most;
@@ -189,7 +189,7 @@ uint64_t number_of(const char *name, const char *text, uint64_t least,
 	die_usage(name, text, accepted);
 }
 
-/* What messages call an option: as a command line has it, or where a file has it. */
+/* Returns the name of an option for messages: as on a command line, or its place in a file. */
 const char *option_label(const struct args *args, int option)
 {
 	static char label[32];
@@ -210,7 +210,7 @@ uint64_t option_number(const struct args *args, int option, uint64_t least,
 	return number_of(option_label(args, option), text, least, most);
 }
 
-/* Refuses a wrong time, with the reason if it had the form of one. */
+/* Refuses a wrong time, with the reason if the text had the form of a time. */
 static __noreturn void die_time(const char *name, const char *text,
 				const char *form)
 {
@@ -265,7 +265,7 @@ struct when words_when(const char *name, char **words, int count)
 	return read_when(name, words, count, real_now(), text);
 }
 
-/* A deadline: a point of time that has passed needs --past. */
+/* Reads a deadline. A point of time that has passed needs --past. */
 struct when words_deadline(const struct args *args, const char *name, char **words,
 			   int count)
 {

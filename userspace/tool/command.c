@@ -7,13 +7,13 @@
 #include "tool.h"
 
 /*
- * How long work is delayed after its command failed: the first time, then twice as
- * long from attempt to attempt, up to the greatest delay. The man pages tell users.
+ * The delays of work whose command failed: the first one, then twice as long from attempt to
+ * attempt, up to the greatest one. The man pages tell users.
  */
 #define FIRST_BACK_OFF	NSEC_PER_SEC
 #define MOST_BACK_OFF	(300 * NSEC_PER_SEC)
 
-/* Checked early, so that nothing is taken for a command that is missing. */
+/* Checks that a command exists, before anything is taken for it. */
 void command_check(const char *command)
 {
 	const char *path = getenv("PATH");
@@ -39,7 +39,7 @@ void command_check(const char *command)
 }
 
 /*
- * In the child. The command has its own process group, so that a terminal's ^C ends
+ * This runs in the child. The command has its own process group, so that a terminal's ^C ends
  * the tool and lets commands finish.
  */
 __noreturn void command_exec(int input, char **command)
@@ -93,8 +93,8 @@ int command_run(char **command)
 }
 
 /*
- * What a command prints, in memory of its own and with a zero behind it; NULL if it
- * fails. What is wrong is for the caller to tell.
+ * Returns what a command prints, in memory of its own and with a zero behind it; NULL if the
+ * command fails. The caller tells what is wrong.
  */
 char *command_read(char **command, size_t *length)
 {
@@ -119,7 +119,7 @@ char *command_read(char **command, size_t *length)
 	return NULL;
 }
 
-/* The same, for text. */
+/* Does what command_read() does, for a command that prints text. */
 char *command_output(char **command)
 {
 	size_t length;
@@ -127,7 +127,7 @@ char *command_output(char **command)
 	return command_read(command, &length);
 }
 
-/* How a command has ended, by what waitpid() says. */
+/* Tells how a command has ended, from what waitpid() says. */
 void command_end_text(char *text, size_t size, int status)
 {
 	if (WIFSIGNALED(status))
@@ -136,7 +136,7 @@ void command_end_text(char *text, size_t size, int status)
 		snprintf(text, size, "exit status %d", WEXITSTATUS(status));
 }
 
-/* By the number of attempts, this one included. */
+/* Returns the delay after so many attempts, the last one included. */
 uint64_t back_off(unsigned int attempts)
 {
 	uint64_t span = FIRST_BACK_OFF;

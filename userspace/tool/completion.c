@@ -6,7 +6,7 @@
 
 #include "tool.h"
 
-/* The tool's thing in small letters, and several of it: wheels. */
+/* Returns the plural of the tool's thing in small letters, such as wheels. */
 static const char *things(void)
 {
 	static char text[32];
@@ -19,8 +19,8 @@ static const char *things(void)
 }
 
 /*
- * A part of a script: the words TOOL, THINGS and LIST in it stand for the tool's
- * name, for what most of its verbs are about, and for the command that names these.
+ * A part of a script: the words TOOL, THINGS and LIST in it stand for the tool's name, for
+ * what most of its verbs are about, and for the command that lists these things.
  */
 static void put(const char *text)
 {
@@ -50,7 +50,7 @@ static void put(const char *text)
 enum about {
 	ABOUT_OTHER,
 	ABOUT_ONE,	/* its first argument is a thing that exists */
-	ABOUT_SEVERAL,	/* all its arguments are */
+	ABOUT_SEVERAL,	/* all its arguments are such things */
 };
 
 static enum about about(const struct verb *verb)
@@ -63,7 +63,7 @@ static enum about about(const struct verb *verb)
 	return strncmp(args + length, "...", 3) ? ABOUT_ONE : ABOUT_SEVERAL;
 }
 
-/* Column names in small letters, which are accepted as well. */
+/* Column names are printed in small letters, which are accepted as well. */
 static void print_names(const struct column *column)
 {
 	const char *letter;
@@ -75,7 +75,7 @@ static void print_names(const struct column *column)
 	}
 }
 
-/* The columns that -o of a verb takes, also those of the verb's second table. */
+/* Prints the columns that -o of a verb takes, also the ones of the verb's second table. */
 static void print_columns(const struct verb *verb)
 {
 	print_names(verb->columns);
@@ -91,7 +91,7 @@ static void print_verbs(void)
 		printf("%s ", verb->name);
 }
 
-/* bash: one case for the values of options, one for the options of a verb. */
+/* Makes the script for bash: one case for the values of options, one for the options of a verb. */
 
 static void bash_value(const struct verb *verb, const struct option_text *text)
 {
@@ -116,7 +116,7 @@ static void bash_value(const struct verb *verb, const struct option_text *text)
 	puts(" ;;");
 }
 
-/* Which argument is a file, perhaps with all behind it, as "..." tells; 0 for none. */
+/* Returns which argument is the first file, 0 for none. */
 static int file_argument(const struct verb *verb)
 {
 	const char *file = strstr(verb->args, "FILE"), *text;
@@ -258,7 +258,7 @@ static void print_bash(void)
 	    "complete -F _TOOL TOOL\n");
 }
 
-/* zsh: a call of _arguments for each verb. */
+/* Makes the script for zsh: a call of _arguments for each verb. */
 
 /* Escapes a text for the quotes and brackets of zsh. */
 static void zsh_text(const char *text)

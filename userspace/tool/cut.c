@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How large the terminal is. Lines that are longer than it is wide are cut, because a table
- * whose lines wrap cannot be read.
+ * Tells how large the terminal is. Lines that are longer than its width are cut, because a
+ * table whose lines wrap cannot be read.
  */
 #include <sys/ioctl.h>
 #include <wchar.h>
@@ -36,7 +36,7 @@ int screen_height(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_row;
 }
 
-/* The length of what sets a colour, "ESC [ ... m". */
+/* Returns the length of the sequence that sets a colour, "ESC [ ... m". */
 static size_t escape_length(const char *text)
 {
 	size_t length = strcspn(text, "m");
@@ -44,7 +44,7 @@ static size_t escape_length(const char *text)
 	return length + (text[length] == 'm');
 }
 
-/* The length of a character in bytes. @wide: in columns. */
+/* Returns the length of a character in bytes. @wide: its width in columns. */
 static size_t character(const char *text, int column, int *wide)
 {
 	wchar_t letter;
@@ -58,7 +58,7 @@ static size_t character(const char *text, int column, int *wide)
 	return length > 0 ? length : 1;
 }
 
-/* Removes what does not fit from each line. Colours that are set are also ended. */
+/* Cuts off what does not fit from each line. A colour that is set is also ended. */
 void cut_lines(char *text, int width)
 {
 	char *to = text;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Numbers and texts, as JSON has them.
- */
+/* Writes numbers and texts as JSON has them. */
 #include "tool.h"
 
-/* A double, which is what many parsers make of a number, holds all numbers up to this one. */
+/* Many parsers make a double of a number, and a double holds all whole numbers up to this one. */
 #define MOST_EXACT	(1ULL << 53)
 
-/* The digits of @number, which are the last ones before @end. Returns where they begin. */
+/* Puts the digits of @number in front of @end. Returns where the digits begin. */
 static char *put_digits(char *end, uint64_t number)
 {
 	do {
@@ -19,8 +17,9 @@ static char *put_digits(char *end, uint64_t number)
 }
 
 /*
- * A number as text; @quoted: if many parsers of JSON would round it, as a text of JSON
- * with its digits. A wheel may have millions of tokens, so this does without printf().
+ * A number as text; @quoted: if many parsers of JSON would round it, as a text of JSON with
+ * its digits. A wheel may have millions of tokens, and this function does without the slow
+ * printf().
  */
 const char *number_text(char text[NUMBER_TEXT], uint64_t number, bool less, bool quoted)
 {

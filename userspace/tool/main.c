@@ -6,7 +6,7 @@
 
 #include "tool.h"
 
-/* All output must have been written: a full disk is a failure too. */
+/* Checks that all output was written: a full disk is a failure, too. */
 static enum status finish(enum status status)
 {
 	if (fflush(stdout) || ferror(stdout)) {

@@ -13,7 +13,10 @@ static void say(const char *format, va_list args)
 {
 	char line[1024];
 
-	/* In one write(2): commands and other processes may write there too. */
+	/*
+	 * The message is written by one write(2): commands and other processes may write there,
+	 * too.
+	 */
 	vsnprintf(line, sizeof(line), format, args);
 	fprintf(stderr, "%s: %s%s%s\n", tool.name,
 		program_verb ? program_verb : "", program_verb ? ": " : "", line);
@@ -39,7 +42,7 @@ enum status trouble(enum status status, const char *format, ...)
 	return status;
 }
 
-/* Output so far is kept, and comes before the message. */
+/* Prints the message and ends the tool. Earlier output is kept, and comes before the message. */
 __noreturn void die(enum status status, const char *format, ...)
 {
 	va_list args;

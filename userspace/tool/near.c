@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Which word somebody may have meant who wrote another one.
- */
+/* Finds the word that somebody may have meant who wrote another word. */
 #include "tool.h"
 
 /* Longer words are not compared. */
@@ -12,7 +10,7 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* How many letters are wrong, missing, too much, or swapped with their neighbour. */
+/* Counts how many letters are wrong, missing, too many, or swapped with their neighbour. */
 static int distance(const char *one, const char *other)
 {
 	int costs[LONGEST + 1][LONGEST + 1];

@@ -18,26 +18,29 @@
 /* Rows that are kept to find out how wide columns are. */
 #define MOST_ROWS	4096
 
-/* @text: where its text begins. @width: in columns of a terminal. */
+/* @text: where its text begins. @width: its width in columns of a terminal. */
 struct cell {
 	size_t		text;
 	int		width;
 };
 
-/* A column that is shown. @member: its name in JSON. @width: of the widest cell so far. */
+/*
+ * A column that is shown. @member: its name in JSON. @width: the width of its widest cell so
+ * far.
+ */
 struct shown {
 	const struct column	*column;
 	char			*member;
 	int			width;
 };
 
-/* @cell: of the rows that are kept, one row behind the other. */
+/* @cell: the cells of all rows that are kept, one row behind the other. */
 struct out {
 	const struct column	*columns;
 	const char		*name;
 	struct shown		shown[MOST_COLUMNS];
 	int			count;
-	int			place[MOST_COLUMNS];	/* -1: not shown */
+	int			place[MOST_COLUMNS];	/* -1: the column is not shown */
 	struct cell		*cell;
 	char			*text;
 	size_t			used;
@@ -63,7 +66,7 @@ static void no_memory(void)
 	die(STATUS_FAILED, "no memory for the table");
 }
 
-/* What is before a value in an object. */
+/* Returns the text before a value of a JSON object. */
 static char *member_of(const char *name, bool first)
 {
 	char *text, *letter;
@@ -141,7 +144,7 @@ static void show_columns(struct out *out, const char *list)
 	}
 }
 
-/* Cells. The first text of the buffer is that of an empty cell. */
+/* This part fills cells. The buffer's first text is the one of an empty cell. */
 
 static void make_room(struct out *out, size_t length)
 {
@@ -169,7 +172,7 @@ static void forget_rows(struct out *out)
 	out->used = size;
 }
 
-/* Arguments are checked here, so it is to be called before anything is done. */
+/* Checks the arguments about output. A verb calls it before it does anything else. */
 struct out *out_begin(const struct args *args, const struct column *columns,
 		      const char *name)
 {
@@ -202,8 +205,8 @@ static bool is_plain(const char *text)
 }
 
 /*
- * Replaces what a terminal would not show in the text at the end of the buffer by its
- * bytes in hexadecimal. Returns the width of the text.
+ * Replaces characters that a terminal would not show, in the text at the end of the buffer, by
+ * their bytes in hexadecimal. Returns the width of the text.
  */
 static int make_plain(struct out *out, size_t at)
 {
@@ -232,7 +235,7 @@ static int make_plain(struct out *out, size_t at)
 	return width;
 }
 
-/* The text at the end of the buffer is that of this cell. */
+/* Makes the text at the end of the buffer the text of a cell. */
 static void set_cell(struct out *out, int column, size_t length)
 {
 	int place = out->place[column];
@@ -248,7 +251,7 @@ static void set_cell(struct out *out, int column, size_t length)
 		out->shown[place].width = cell->width;
 }
 
-/* Printing */
+/* This part prints. */
 
 static void put_padding(const struct out *out, int width)
 {
@@ -307,7 +310,7 @@ static void put_member(const struct out *out, int place, const struct cell *cell
 		json_text(out->file, text);
 }
 
-/* The head of the JSON is put when the first rows are, and at the end at the latest. */
+/* The head of the JSON is put before the first rows, at the latest at the end. */
 static void put_objects(struct out *out)
 {
 	const struct cell *cell = out->cell;
@@ -393,7 +396,7 @@ void out_text(struct out *out, int column, const char *format, ...)
 	set_cell(out, column, length);
 }
 
-/* A text that is there. */
+/* Puts a text that is not empty into a cell. */
 static void put_text(struct out *out, int column, const char *text)
 {
 	size_t length;
@@ -452,7 +455,7 @@ void out_span(struct out *out, int column, int64_t ns)
 	}
 }
 
-/* Local time. */
+/* Puts a point of time into a cell, in local time. */
 void out_real(struct out *out, int column, uint64_t ns)
 {
 	char text[TIME_TEXT];

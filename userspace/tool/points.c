@@ -21,7 +21,7 @@
 #define HOUR	(60 * MINUTE)
 #define DAY	(24 * HOUR)
 
-/* No day is named. */
+/* The text names no day. */
 #define ANY_DAY	INT_MAX
 
 static const char * const weekdays[] = {
@@ -29,8 +29,8 @@ static const char * const weekdays[] = {
 };
 
 /*
- * A point of time as it is written. @days: from today, or ANY_DAY. @weekday: 0 is
- * Sunday, -1 if none is named; @next: it is not today. @offset: seconds east of UTC.
+ * A point of time as it is written. @days: from today, or ANY_DAY. @weekday: 0 is Sunday, -1
+ * if none is named; @next: the weekday does not mean today. @offset: seconds east of UTC.
  */
 struct written {
 	bool		has_date;
@@ -46,11 +46,11 @@ struct written {
 };
 
 /*
- * Pieces of a point of time. Each returns whether @text begins with a right one, and
- * goes behind it.
+ * This part reads pieces of a point of time. Each function returns whether @text begins with a
+ * right piece, and moves @text behind it.
  */
 
-/* How long the word at @text is. */
+/* Returns the length of the word at @text. */
 static int word_length(const char *text)
 {
 	return strcspn(text, " \t\n");
@@ -66,7 +66,7 @@ static int days_of_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* YYYY-MM-DD */
+/* Reads YYYY-MM-DD. */
 static bool take_date(const char **text, struct written *written)
 {
 	const char *date = *text;
@@ -91,7 +91,7 @@ static bool take_date(const char **text, struct written *written)
 	return true;
 }
 
-/* am or pm behind an hour from 1 to 12 */
+/* Reads "am" or "pm" behind an hour from 1 to 12. */
 static bool take_half(const char **text, uint64_t *hour)
 {
 	const char *at = skip_space(*text);
@@ -119,7 +119,7 @@ static bool take_seconds(const char **text, struct written *written,
 	return take_fraction(text, &written->fraction);
 }
 
-/* HH:MM, HH:MM:SS, HH:MM:SS.FRACTION, or H, with am or pm behind them */
+/* Reads HH:MM, HH:MM:SS, HH:MM:SS.FRACTION, or H, with "am" or "pm" behind them. */
 static bool take_time(const char **text, struct written *written)
 {
 	uint64_t hour, minute = 0, second = 0;
@@ -143,7 +143,7 @@ static bool take_time(const char **text, struct written *written)
 	return true;
 }
 
-/* +02:00, +0200, +02 */
+/* Reads +02:00, +0200 or +02. */
 static bool take_offset(const char **text, struct written *written)
 {
 	const char *offset = *text, *start = offset + 1;
@@ -169,7 +169,7 @@ static bool take_offset(const char **text, struct written *written)
 	return true;
 }
 
-/* Is there such a zone? The C library would take an unknown one for UTC. */
+/* Whether the zone exists. The C library would take an unknown zone for UTC. */
 static bool zone_exists(const char *name)
 {
 	const char *dir = getenv("TZDIR");
@@ -207,7 +207,7 @@ static bool take_zone(const char **text, struct written *written)
 	return true;
 }
 
-/* Monday, mon, next monday */
+/* Reads a day such as Monday, mon or next monday. */
 static bool take_weekday(const char **text, struct written *written)
 {
 	const char *at = *text;
@@ -229,7 +229,7 @@ static bool take_weekday(const char **text, struct written *written)
 	return false;
 }
 
-/* today, tomorrow, yesterday */
+/* Reads today, tomorrow or yesterday. */
 static bool take_day(const char **text, int *days)
 {
 	if (take_word(text, "today"))
@@ -253,9 +253,7 @@ static bool take_name_of_time(const char **text, struct written *written)
 	return true;
 }
 
-/*
- * From what is written to a moment.
- */
+/* This part makes a moment of what is written. */
 
 static bool same_time(const struct tm *a, const struct tm *b)
 {
@@ -272,9 +270,8 @@ static long offset_at(time_t when)
 }
 
 /*
- * The moment when clocks of the zone in TZ show @tm. Offsets change by less
- * than a day. So the offsets a day before and a day after @tm, as if @tm were of
- * UTC, are the two that can apply.
+ * The moment when clocks of the zone in TZ show @tm. Offsets change by less than a day. Only
+ * two offsets can apply: the ones a day before and a day after @tm, as if @tm were of UTC.
  */
 static time_t moment_of(const struct tm *tm)
 {
@@ -324,7 +321,7 @@ static bool moment(const struct written *written, uint64_t *ns)
 	return true;
 }
 
-/* Today, where the time is meant. */
+/* Sets the date to today, as it is in the zone that is meant. */
 static void set_today(struct written *written, uint64_t real_now)
 {
 	time_t now = real_now / NSEC_PER_SEC + written->offset;
@@ -339,7 +336,7 @@ static void set_today(struct written *written, uint64_t real_now)
 	written->tm.tm_mday = today.tm_mday;
 }
 
-/* A time without a date is the next one that comes, on the weekday if one is named. */
+/* A time without a date means the next such time, on the weekday if one is named. */
 static bool resolve_next(struct written *written, uint64_t real_now, uint64_t *ns)
 {
 	int days = written->next;
@@ -356,7 +353,7 @@ static bool resolve_next(struct written *written, uint64_t real_now, uint64_t *n
 	return refuse("no such day is near");
 }
 
-/* In the zone of TZ. A missing date means today, a missing time midnight. */
+/* Finds the moment in the zone of TZ. A missing date means today, a missing time midnight. */
 static bool resolve(struct written *written, uint64_t real_now, uint64_t *ns)
 {
 	if (!written->has_date)
@@ -371,7 +368,7 @@ static bool resolve(struct written *written, uint64_t real_now, uint64_t *ns)
 	return moment(written, ns);
 }
 
-/* Calls resolve() in the zone that is given. */
+/* Calls resolve() in the zone that the text names. */
 static bool resolve_in_zone(struct written *written, uint64_t real_now,
 			    uint64_t *ns)
 {
@@ -393,11 +390,9 @@ static bool resolve_in_zone(struct written *written, uint64_t real_now,
 	return done;
 }
 
-/*
- * The whole.
- */
+/* This part reads the whole text. */
 
-/* @1764576000 or @1764576000.5: seconds since 1970 */
+/* Reads @1764576000 or @1764576000.5: seconds since 1970. */
 static bool parse_epoch(const char *text, uint64_t *ns)
 {
 	const char *at = text + 1;
@@ -434,7 +429,7 @@ bool point_begins(const char *text)
 	       has_time_next(text);
 }
 
-/* Behind a date comes a space or T, behind a time a space, Z or an offset. */
+/* A date is followed by a space or T, a time by a space, Z or an offset. */
 static bool take_end(const char **text, bool of_date)
 {
 	bool well = !**text || isspace((unsigned char)**text);
@@ -452,7 +447,7 @@ static bool take_end(const char **text, bool of_date)
 	return true;
 }
 
-/* Days and times of day, in any order. */
+/* Reads days and times of day, in any order. */
 static bool take_pieces(const char **text, struct written *written)
 {
 	while (**text) {
@@ -476,7 +471,7 @@ static bool take_pieces(const char **text, struct written *written)
 	return true;
 }
 
-/* [DAY] [TIME-OF-DAY] [ZONE], or now */
+/* Reads [DAY] [TIME-OF-DAY] [ZONE], or now. */
 bool point_parse(const char *text, uint64_t real_now, uint64_t *ns)
 {
 	struct written written = { .weekday = -1, .days = ANY_DAY };

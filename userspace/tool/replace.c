@@ -8,7 +8,7 @@
 
 #include "tool.h"
 
-/* Returns false and sets errno when there can be no such file. */
+/* Begins to replace a file. Returns false and sets errno when there can be no such file. */
 bool replace_begin(struct replacement *new, const char *path)
 {
 	int fd;
@@ -21,7 +21,7 @@ bool replace_begin(struct replacement *new, const char *path)
 	return new->file;
 }
 
-/* The new name is on the disk, too, where the file system can promise that. */
+/* Brings the new name to the disk, too, where the file system can promise this. */
 static void sync_folder(const char *path)
 {
 	char *copy = strdup(path);
@@ -46,7 +46,7 @@ void replace_cancel(struct replacement *new)
 	errno = err;
 }
 
-/* Returns false and sets errno if the old file is still there. */
+/* Puts the new file in place. Returns false and sets errno if the old file is still there. */
 bool replace_end(struct replacement *new, mode_t mode)
 {
 	int fd = fileno(new->file);

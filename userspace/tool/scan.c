@@ -67,7 +67,7 @@ const char *skip_space(const char *text)
 	return text;
 }
 
-/* Reads this word in any case, and the white space behind it. */
+/* Reads the given word in any case, and the white space behind it. */
 bool take_word(const char **text, const char *word)
 {
 	size_t length = strlen(word);

@@ -17,7 +17,7 @@
 #define HOUR	(60 * MINUTE)
 #define DAY	(24 * HOUR)
 
-/* As in systemd.time(7): a month is a twelfth of 365.25 days. */
+/* A month is a twelfth of 365.25 days, as in systemd.time(7). */
 static const struct unit {
 	const char	*name;
 	uint64_t	ns;
@@ -46,7 +46,7 @@ static const struct unit *take_unit(const char **text)
 {
 	size_t i, length = 0;
 
-	/* Is it a letter of ASCII, or a byte of µ? */
+	/* Whether the byte is a letter of ASCII, or a byte of µ. */
 	while (isalpha((unsigned char)(*text)[length]) || (*text)[length] & 0x80)
 		length++;
 	for (i = 0; i < ARRAY_SIZE(units); i++) {
@@ -60,8 +60,8 @@ static const struct unit *take_unit(const char **text)
 }
 
 /*
- * Reads one part like "1.5 h", and the white space around it. *@bare: it has no unit.
- * Returns false if it is no such part.
+ * Reads one part like "1.5 h", and the white space around it. *@bare: the part has no unit.
+ * Returns false if the text is no such part.
  */
 static bool take_part(const char **text, __int128 *ns, bool *bare)
 {
@@ -84,7 +84,7 @@ static bool take_part(const char **text, __int128 *ns, bool *bare)
 	return true;
 }
 
-/* Parts without a unit are seconds, but who writes 1h30 may mean minutes. */
+/* Parts without a unit are seconds, but the user who writes 1h30 may mean minutes. */
 static bool refuse_bare(uint64_t ns)
 {
 	char understood[TIME_TEXT];
@@ -119,7 +119,7 @@ bool span_parse(const char *text, uint64_t *ns)
 	return !bares || parts == 1 || refuse_bare(bare);
 }
 
-/* 8.30, which is 8.3 seconds, but may be meant as a time of day. */
+/* Whether the text is like 8.30, which is 8.3 seconds, and may be meant as a time of day. */
 static bool is_dotted_time(const char *text)
 {
 	const char *at = skip_space(text);
@@ -246,7 +246,7 @@ void span_text_like(char *text, size_t size, uint64_t ns, const char *like)
 		span_text(text, size, ns);
 }
 
-/* Prints local time; with @iso in the form of RFC 3339, with the offset. */
+/* Prints local time; with @iso in the form of RFC 3339 and with the offset. */
 void real_text(char *text, size_t size, uint64_t ns, bool iso)
 {
 	time_t s = ns / NSEC_PER_SEC;

@@ -14,7 +14,7 @@
 
 #define NSEC_PER_SEC	1000000000ULL
 
-/* Longest time there is: kernels count in 63 bits of ns, 292 years. */
+/* The longest time there is: kernels count ns in 63 bits, which is 292 years. */
 #define TIME_MAX_NS	((uint64_t)INT64_MAX)
 
 enum when_kind {
@@ -28,7 +28,7 @@ struct when {
 	uint64_t	ns;
 };
 
-/* What messages say about accepted times. */
+/* Messages tell these forms of times. */
 #define SPAN_FORM	"a span such as 30s, 1h30m or 500ms"
 #define WHEN_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
 			"'tomorrow 8am', '2026-12-01 08:00', or 'clock NS'"
@@ -36,7 +36,7 @@ struct when {
 bool span_parse(const char *text, uint64_t *ns);
 bool when_parse(const char *text, uint64_t real_now, struct when *when);
 
-/* What was wrong with the last text, "" if it had not even the form. */
+/* Returns what was wrong with the last text, "" if it did not have the form of a time. */
 const char *times_wrong(void);
 
 bool when_spread(struct when *when, uint64_t span);

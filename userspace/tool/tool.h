@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the command-line tools have in common. Each has a table of verbs and options
- * (its verbs.c), which parsing, help and completion use. This knows neither wheels
- * nor jobs.
+ * The code that the command-line tools share. Each tool has a table of verbs and options (its
+ * verbs.c), which parsing, help and completion use. This code knows neither wheels nor jobs.
  */
 #ifndef TOOL_H
 #define TOOL_H
@@ -25,7 +24,7 @@
 #define __noreturn		__attribute__((__noreturn__))
 #define __printf(a, b)		__attribute__((__format__(printf, a, b)))
 
-/* How a tool ends. The man pages tell users. */
+/* The exit statuses of a tool. The man pages tell them to users. */
 enum status {
 	STATUS_OK		= 0,
 	STATUS_FAILED		= 1,
@@ -43,7 +42,7 @@ enum status {
 
 /* The table (verbs.c) */
 
-/* Options that mean the same to both; those of a tool itself begin at OPT_OWN. */
+/* Options that mean the same in all tools; a tool's own options begin at OPT_OWN. */
 enum {
 	OPT_HELP,
 	OPT_VERSION,
@@ -51,13 +50,13 @@ enum {
 	OPT_OUTPUT,
 	OPT_NO_HEADINGS,
 	OPT_BYTES,
-	OPT_HISTOGRAM,		/* adds a second table, tool.histogram */
+	OPT_HISTOGRAM,		/* it adds a second table, tool.histogram */
 	OPT_PAST,
 	OPT_OWN,
 	MOST_OPTIONS = 64,
 };
 
-/* @letter: 0 for none. @arg: name of the argument, NULL for none. */
+/* @letter: 0 for none. @arg: the name of its argument, NULL for none. */
 struct option_text {
 	char		letter;
 	const char	*name;
@@ -68,7 +67,7 @@ struct option_text {
 enum column_flags {
 	COL_NUMBER	= 1 << 0,
 	COL_BOOL	= 1 << 1,
-	COL_HIDDEN	= 1 << 2,	/* only shown when asked for */
+	COL_HIDDEN	= 1 << 2,	/* shown only when the user asks for it */
 };
 
 /* A column of a verb's table. An array ends with a column without a name. */
@@ -94,8 +93,8 @@ struct verb {
 };
 
 /*
- * @thing: name of the argument that most verbs begin with, in capitals. @list: the
- * shell's command that names these things. @when_form: what a TIME may be.
+ * @thing: name of the argument that most verbs begin with, in capitals. @list: the shell
+ * command that lists these things. @when_form: what a TIME may be.
  * @words_of: the words that an argument of this name may be, NULL for any.
  */
 struct tool {
@@ -111,7 +110,7 @@ struct tool {
 extern const struct tool tool;
 extern const struct option_text option_texts[MOST_OPTIONS];
 
-/* The texts of the options that mean the same to both. */
+/* The texts of the options that mean the same in all tools. */
 #define COMMON_OPTION_TEXTS						\
 	[OPT_HELP] = { 'h', "help", NULL, "tell how to use it" },	\
 	[OPT_VERSION] = { 'V', "version", NULL, "tell the version" },	\
@@ -124,13 +123,13 @@ extern const struct option_text option_texts[MOST_OPTIONS];
 	[OPT_PAST] = { 0, "past", NULL,					\
 		"a point of time that has passed is due at once, not refused" }
 
-/* Ends with a verb without a name. Without a verb the first one runs. */
+/* The array ends with a verb without a name. A command line without a verb runs the first verb. */
 extern const struct verb verbs[];
 
 const struct verb *verb_find(const char *name);
 const struct verb *verb_named(const char *name);
 
-/* Verbs that both have */
+/* Verbs that all tools have */
 enum status verb_help(const struct args *args);
 enum status verb_completion(const struct args *args);
 
@@ -139,7 +138,7 @@ enum status verb_completion(const struct args *args);
 /*
  * @option: the argument, "" if the option takes none, NULL if it is not given.
  * @place: where a file gives each option, NULL if they come from a command line.
- * @behind: how many of the @count arguments are behind "--".
+ * @behind: how many of the @count arguments come behind "--".
  */
 struct args {
 	const struct verb	*verb;
@@ -168,7 +167,7 @@ struct when words_deadline(const struct args *args, const char *name, char **wor
 
 /* Words that are nearly right (near.c) */
 
-/* @name: the nearest one tried so far, NULL if none is near. */
+/* @name: the nearest name tried so far, NULL if none is near. */
 struct near {
 	const char	*word;
 	const char	*name;

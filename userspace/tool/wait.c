@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Waits for files and for signals at once. Signals that end the program are blocked
- * except while it waits. So a signal is never missed between a look and a wait, and
- * never interrupts anything else.
+ * Waits for files and for signals at once. Signals that end the program are blocked except
+ * while it waits. A signal is therefore never missed between a look and a wait, and never
+ * interrupts anything else.
  */
 #include <time.h>
 
@@ -10,7 +10,7 @@
 
 atomic_int stop_signal;
 
-/* The signal mask as it was before; it holds while the program waits. */
+/* The signal mask from before; it holds only while the program waits. */
 static sigset_t waiting_mask;
 
 static void on_signal(int number)
@@ -73,7 +73,10 @@ static uint64_t monotonic_now(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* A time of CLOCK_MONOTONIC; one that never comes, UINT64_MAX, stays so. */
+/*
+ * Returns the time of CLOCK_MONOTONIC after @span. A span that never ends, UINT64_MAX, stays
+ * as it is.
+ */
 uint64_t end_after(uint64_t span)
 {
 	return span > TIME_MAX_NS ? span : monotonic_now() + span;

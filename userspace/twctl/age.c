@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How old a save is. A save tells when it was made, and when it was restored. A stamp
+ * Tells how old a save is. A save tells when it was made, and when it was restored. A stamp
  * tells when all declared wheels were saved last, which is what a shutdown does.
  */
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static bool stamp_read(struct moment *stamp)
 	return good;
 }
 
-/* How long ago that was, by the wall clock. */
+/* Tells how long before @now the wall time @wall was. */
 static const char *ago(uint64_t wall, const struct moment *now)
 {
 	static char text[TIME_TEXT];
@@ -129,8 +129,8 @@ void age_mark(const struct saved *saved, const char *path)
 }
 
 /*
- * Gives a save that could not be restored another name, so that the next save of this
- * wheel does not replace it.
+ * Gives another name to a save that could not be restored, so that the next save of this wheel
+ * does not replace it.
  */
 void age_keep(const char *name, const char *path)
 {

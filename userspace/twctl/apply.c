@@ -29,7 +29,7 @@ static enum status foretell(const struct declared *declared)
 	return STATUS_OK;
 }
 
-/* A wheel with other settings is left alone, its node as well. */
+/* A wheel with other settings is left alone, and its node as well. */
 static enum status make(const struct declared *declared)
 {
 	enum status status;

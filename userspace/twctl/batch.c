@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * batch: operations from the standard input, a line each, and an answer to each in the
- * same order. The lines that one read brings are carried out together, and their
- * answers written before the next read.
+ * batch: operations from the standard input, a line each, and an answer to each in the same
+ * order. The lines that one read brings are carried out together, and their answers are
+ * written before the next read.
  */
 #include "request.h"
 #include "scan.h"
@@ -10,7 +10,7 @@
 #define MOST_LINES	1024
 #define BUFFER		(64 << 10)
 
-/* @index: of the operation in the batch; -1 if the line is @wrong. */
+/* @index: the operation's place in the batch; -1 if the line is @wrong. */
 struct line {
 	int	index;
 	bool	json;
@@ -68,7 +68,7 @@ static void put_number(const struct line *line, const char *name, uint64_t numbe
 		fputs(" -", stdout);
 }
 
-/* @error: why the wheel has not carried out all, 0 if it has. */
+/* @error: why the wheel has not carried out all operations, 0 if it has. */
 static void put_answer(const struct line *line, int error)
 {
 	const struct timewheel_op *op;
@@ -116,7 +116,10 @@ static enum status carry_out(void)
 	return error ? wheel_trouble(run.wheel.name) : STATUS_OK;
 }
 
-/* The whole lines of @text; @end: the last one has no end. Returns what is left. */
+/*
+ * Takes the whole lines of @text. @end: the last line has no newline. Returns how many bytes
+ * are left.
+ */
 static size_t take_lines(char *text, size_t length, bool end, enum status *status)
 {
 	size_t begin = 0, line;

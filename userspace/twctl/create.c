@@ -25,13 +25,16 @@ static void set_flags(const struct args *args, struct timewheel_setup *setup)
 	}
 }
 
-/* How many tokens may be held, where nobody says it: what is known of them takes 2 MB. */
+/* The default of max_held: the kernel needs 2 MB for what it keeps about so many held tokens. */
 static uint32_t max_held_of(uint64_t max_tokens)
 {
 	return max_tokens < 65536 ? max_tokens : 65536;
 }
 
-/* How tokens are delivered. @setup has its clock, tick and most tokens already. */
+/*
+ * Sets how tokens are delivered. @setup has its clock, its tick and its maximum of tokens
+ * already.
+ */
 static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 {
 	setup->lease = option_span(args, OPT_LEASE, 0);
@@ -92,8 +95,8 @@ enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 }
 
 /*
- * Makes a wheel. *@made becomes false if there is one with the same settings. A mode
- * that the caller gives the node afterwards stays.
+ * Makes a wheel. *@made becomes false if a wheel with the same settings exists. A mode that
+ * the caller gives the node afterwards stays.
  */
 enum status wheel_make(const char *name, const struct timewheel_setup *setup,
 		       unsigned int flags, bool *made)
@@ -149,7 +152,7 @@ static enum status destroy_one(const char *name)
 	}
 }
 
-/* For each wheel that is named. */
+/* Does @one for each wheel that the command line names. */
 static enum status each_wheel(const struct args *args,
 			      enum status (*one)(const char *name))
 {

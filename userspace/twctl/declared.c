@@ -23,7 +23,7 @@ static bool number_in(const char *text, int base, unsigned long most,
 	return *text >= '0' && *text <= '9' && !*end && !errno && value <= most;
 }
 
-/* Each of these returns what the value has to be, NULL if it is that. */
+/* Each of these functions returns NULL if the value is right, else a text: what it has to be. */
 
 static const char *parse_name(struct declared *wheel, const char *value)
 {
@@ -82,7 +82,7 @@ static const struct {
 	{ "saved", parse_saved },
 };
 
-/* The index of an option of create that is a key, too; -1 for none. */
+/* Returns the index of the option of create whose name is @key, -1 if no key has this name. */
 static int option_of(const struct declared *wheel, const char *key)
 {
 	int i;
@@ -96,7 +96,7 @@ static int option_of(const struct declared *wheel, const char *key)
 	return -1;
 }
 
-/* What the value of an option is like is checked when the wheel is set up. */
+/* The value is checked later, when the wheel is set up. */
 static const char *parse_option(struct declared *wheel, int option,
 				const char *value)
 {
@@ -112,7 +112,7 @@ static const char *parse_option(struct declared *wheel, int option,
 	return error;
 }
 
-/* The bits of @seen: the keys that the file has given, own ones first. */
+/* @seen: a bit for each key that the file has given; the keys of this file's table come first. */
 struct place {
 	const char	*path;
 	unsigned int	line;
@@ -165,7 +165,7 @@ static bool parse_line(struct declared *wheel, struct place *place, char *line)
 	return parse_key(wheel, place, trim(key), trim(value));
 }
 
-/* Tells every line that is wrong. */
+/* Reads all lines, and tells every line that is wrong. */
 static bool read_lines(struct declared *wheel, FILE *file)
 {
 	struct place place = { .path = wheel->path };
@@ -230,8 +230,8 @@ static bool is_new(const struct declarations *all, const struct declared *wheel)
 }
 
 /*
- * Reads these files, or all of DECLARED_FILES. What is wrong is told, and files with
- * errors are left out. The memory is needed until the program ends.
+ * Reads these files, or all of DECLARED_FILES. Errors are told, and files with errors are left
+ * out. The memory is needed until the program ends.
  */
 enum status declared_read(struct declarations *all, char **paths, int count)
 {

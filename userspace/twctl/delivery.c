@@ -34,7 +34,7 @@ static void need_leases(const struct wheel *wheel)
 		    wheel->name);
 }
 
-/* Finds the delivery that is out now. */
+/* Finds the delivery of the token that a reader holds now. */
 static enum status find_delivery(const struct wheel *wheel,
 				 struct timewheel_op *op, const char *key)
 {

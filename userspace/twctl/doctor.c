@@ -112,7 +112,7 @@ void bad(struct system *system, const char *check, const char *detail,
 	system->bad = true;
 }
 
-/* Finds the module's file for a kernel: each way to install it has its folder. */
+/* Finds the module's file for a kernel: each way to install the module has its folder. */
 static bool find_module(const struct system *system, const char *release,
 			char *path, size_t size)
 {
@@ -136,7 +136,7 @@ static bool find_module(const struct system *system, const char *release,
 	return false;
 }
 
-/* 1: signed, 0: not signed, -1: unknown, because the module is compressed. */
+/* Returns 1 for signed, 0 for not signed, -1 for unknown, as the module is compressed. */
 static int is_signed(const char *path)
 {
 	static const char mark[] = "~Module signature appended~\n";
@@ -155,7 +155,7 @@ static int is_signed(const char *path)
 	return !strcmp(end, mark);
 }
 
-/* Why this kernel takes modules only with a signature; NULL if it takes all. */
+/* Tells why this kernel takes only signed modules; NULL if it takes all modules. */
 static const char *signatures_needed(const struct system *system)
 {
 	static char text[256];
@@ -289,8 +289,7 @@ static bool check_module(struct system *system)
 	return false;
 }
 
-/* Is there a node of the device, as the kernel has numbered it? */
-/* There is another choice where nobody can load it. */
+/* Tells of the other way, for users who cannot load the module. */
 static void tell_of_others(struct system *system)
 {
 	good(system, "without it",
@@ -316,7 +315,7 @@ static bool check_device(struct system *system)
 		    "sudo mknod -m 660 " DEVICE " c %s", number);
 		return false;
 	}
-	/* A copy of a system has no nodes, just names. */
+	/* A copy of a system has names of nodes, and no nodes. */
 	if (!*system->root && !S_ISCHR(stat_of.st_mode)) {
 		bad(system, "device", DEVICE " is no device",
 		    "sudo rm " DEVICE "; sudo modprobe -r timewheel; sudo modprobe timewheel");
@@ -326,7 +325,7 @@ static bool check_device(struct system *system)
 	return true;
 }
 
-/* Is the user a member of that group, though this process may not be? */
+/* Whether the user is in the group by now, although this process may not be. */
 static bool user_in_group(const struct group *group)
 {
 	const struct passwd *user = getpwuid(geteuid());
@@ -358,7 +357,7 @@ static void no_permission(struct system *system, const struct stat *stat_of)
 		    "sudo usermod -aG %s %s; log in anew", group->gr_name, name);
 }
 
-/* A node may be there whose device the container's control group does not let it use. */
+/* A node may exist and still be closed: the container's control group may forbid its device. */
 static bool is_refused(const struct system *system)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -366,7 +365,7 @@ static bool is_refused(const struct system *system)
 	return !*system->root && tw_device_caps(&caps) < 0 && errno == EPERM;
 }
 
-/* A user namespace shows each group that it does not map as this one. */
+/* A user namespace shows this group in the place of each group that it does not map. */
 #define UNMAPPED_GROUP	65534
 
 /* Groups of the host have no name in a container. */
@@ -404,7 +403,7 @@ static bool check_permission(struct system *system)
 	return false;
 }
 
-/* What the module lacks that this twctl needs; NULL if nothing. */
+/* Tells what this twctl needs and the module lacks; NULL if nothing. */
 static const char *skew_of(const struct timewheel_caps *caps)
 {
 	const uint32_t codes = (2U << TIMEWHEEL_OP_DELETE) - 1;
@@ -466,7 +465,7 @@ static void examine(struct system *system)
 	read_text(path_of(system, "/proc/sys/kernel/osrelease"), system->release,
 		  sizeof(system->release));
 	good(system, "kernel", system->release);
-	/* In a container the module is the host's: a node that works is enough. */
+	/* In a container the module is the host's, and a node that works is enough. */
 	if (!check_module(system)) {
 		tell_of_others(system);
 		return;

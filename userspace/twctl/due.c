@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tokens that are due and that no reader has taken. A wheel has no count of them, so
- * all its tokens are looked at, if one may be due.
+ * Tokens that are due and that no reader has taken. A wheel has no count of such tokens. All
+ * its tokens are looked at, if one may be due.
  */
 #include "twctl.h"
 
@@ -19,7 +19,7 @@ static void count_token(struct due *due, uint64_t now,
 		due->oldest = age;
 }
 
-/* @info was read a moment ago. A wheel that has gone meanwhile has nothing due. */
+/* @info was read a moment ago. A wheel that has been destroyed since then has nothing due. */
 struct due due_count(const char *name, const struct timewheel_info *info)
 {
 	const struct timewheel_token *token;

@@ -5,7 +5,7 @@
  */
 #include "twctl.h"
 
-/* Also opens for writing, if allowed, to be able to put tokens back. */
+/* Opens the wheel also for writing, if allowed, to be able to put tokens back. */
 void wheel_open_to_read(struct wheel *wheel, const char *name)
 {
 	struct tw_wheel *both = tw_wheel_open_named(name, O_RDWR);
@@ -14,7 +14,7 @@ void wheel_open_to_read(struct wheel *wheel, const char *name)
 	tw_wheel_close(both);
 }
 
-/* Answers need the right to write. Takes the place of wheel_open_to_read(). */
+/* Opens the wheel again with the right to write, which answers to deliveries need. */
 void wheel_open_to_answer(struct wheel *wheel, const char *name)
 {
 	wheel_close(wheel);
@@ -28,7 +28,7 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
 
 	if (!events)
 		die(STATUS_FAILED, "no memory for events");
-	/* Only signals that stop and continue get through, and they give no EINTR. */
+	/* Only signals that stop and continue the process get through, and they give no EINTR. */
 	if (tw_events_read(events, wheel->wheel, 0) < 0 && errno != EINTR) {
 		tw_events_free(events);
 		return NULL;

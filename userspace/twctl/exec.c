@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * exec: a command for each token that expires, or with --batch for many of them, some
- * commands at a time. Tokens are taken only when a worker is free for them, so that
- * a token whose command does not run yet is still on the wheel, for another reader or
- * for later.
+ * exec: a command for each token that expires, or with --batch for many of them, several
+ * commands at a time. Tokens are taken only when a worker is free for them, so that a token
+ * whose command does not run yet is still on the wheel, for another reader or for later.
  *
  * On a wheel with leases each command runs under the leases of its tokens, which are
  * extended while the command runs. When the command has ended, the deliveries are
@@ -17,11 +16,11 @@
 /* A process hardly ever ends faster, so looking more often is useless. */
 #define LEAST_EXTENSION	TW_MS(1)
 
-/* From SIGTERM to SIGKILL, for a command that runs for too long. The man page tells. */
+/* The time between SIGTERM and SIGKILL for a command that runs for too long, as in the man page. */
 #define GRACE		(5 * NSEC_PER_SEC)
 
 /*
- * The child. Without --batch it has no input, because commands would take it from each
+ * This is the child. Without --batch it has no input, because commands would take it from each
  * other.
  */
 static __noreturn void run_command(const struct pool *pool,
@@ -38,7 +37,10 @@ static __noreturn void run_command(const struct pool *pool,
 				   open("/dev/null", O_RDONLY), command);
 }
 
-/* After a third of the lease: an extension may be late by two thirds of it. */
+/*
+ * The leases are extended after a third of a lease: an extension may be late by two thirds of
+ * it.
+ */
 static uint64_t next_extension(const struct pool *pool)
 {
 	uint64_t span = pool->wheel.info.lease / 3;
@@ -56,7 +58,7 @@ static bool start(struct pool *pool, struct worker *worker)
 		run_command(pool, worker);
 	if (pid < 0)
 		return false;
-	/* The child does so, too: the first of both. */
+	/* Both parent and child set the group, as either of them may run first. */
 	setpgid(pid, pid);
 	worker->pid = pid;
 	worker->extend = next_extension(pool);
@@ -66,7 +68,7 @@ static bool start(struct pool *pool, struct worker *worker)
 	return true;
 }
 
-/* A machine that cannot start a process now should not be loaded further. */
+/* A machine that cannot start a process now should not be loaded further, and exec ends. */
 static void cannot_start(struct pool *pool, struct worker *worker)
 {
 	complain("cannot start a process: %s; ending", strerror(errno));
@@ -77,7 +79,7 @@ static void cannot_start(struct pool *pool, struct worker *worker)
 	pool->stuck = true;
 }
 
-/* Begins with what the worker has to do next, if anything. */
+/* Starts the next command for the worker's tokens. Without one, the worker becomes free. */
 static void go_on(struct pool *pool, struct worker *worker)
 {
 	bool runs = tasks_in(worker, TASK_RUNS);
@@ -147,7 +149,7 @@ static void end_overdue(struct worker *worker)
 	worker->overdue = true;
 }
 
-/* Does what is to be done for commands that run. Returns when there is more to do. */
+/* Looks after the commands that run. Returns the time of the next look. */
 static uint64_t look_after(struct pool *pool)
 {
 	uint64_t now = end_after(0), next = TIMEWHEEL_NEVER;
@@ -204,7 +206,7 @@ static void reap(struct pool *pool)
 	}
 }
 
-/* Runs until told to end and no command runs. True: nothing came for long. */
+/* Runs until it is told to end and no command runs. Returns true if no token came for long. */
 static bool run(struct pool *pool)
 {
 	uint64_t end = end_after(pool->idle), next;
@@ -255,7 +257,7 @@ static enum status result(const struct pool *pool, bool idle)
 	return idle ? STATUS_IDLE : STATUS_OK;
 }
 
-/* A batch has no field of one token. */
+/* A command with --batch has many tokens, and fields of a single token make no sense in it. */
 static void check_words(const struct pool *pool, const char *name, const char *words)
 {
 	char field[32];
@@ -281,7 +283,7 @@ static void check_command(const struct pool *pool)
 		command_check(pool->command[0]);
 }
 
-/* Its words: a shell runs the line. */
+/* A shell runs @line: its words make it the command for tokens that are given up. */
 static void set_for_failed(struct pool *pool, const char *line)
 {
 	if (!line)

@@ -11,8 +11,8 @@
 #include "twctl.h"
 
 /*
- * What a worker has to do with a token: run CMD for it; hand it to --failed or print it;
- * nothing any more.
+ * The work that a worker has to do with a token: to run CMD for it, to hand it to --failed or
+ * print it, or none.
  */
 enum task_state {
 	TASK_RUNS,
@@ -20,7 +20,7 @@ enum task_state {
 	TASK_OVER,
 };
 
-/* A token of a worker. @attempts: those of its wheel, or those of this worker. */
+/* A token of a worker. @attempts: counted by the wheel, or by this worker. */
 struct task {
 	enum task_state	state;
 	unsigned int	attempts;
@@ -43,9 +43,9 @@ struct worker {
 };
 
 /*
- * @tries: of a token until it is given up, 0 if none is. @for_failed: the command for
- * such a token, NULL to print it. @batch: the most tokens of a command, 0 if it gets
- * one, and not on its input.
+ * @tries: the tries of a token until it is given up, 0 if no token is. @for_failed: the
+ * command for such a token, NULL to print it. @batch: the most tokens of a command, 0 if it
+ * gets one, and not on its input.
  */
 struct pool {
 	struct wheel	wheel;
@@ -59,13 +59,13 @@ struct pool {
 	uint64_t	timeout;
 	uint64_t	idle;
 	uint64_t	left;
-	bool		ending;		/* takes no more */
-	bool		stuck;		/* cannot start a process */
+	bool		ending;		/* exec takes no more tokens */
+	bool		stuck;		/* exec cannot start a process */
 	bool		vanished;
 	uint64_t	commands;
 	uint64_t	failed;
 	uint64_t	retried;
-	bool		lost;		/* a lease */
+	bool		lost;		/* exec has lost a lease */
 };
 
 const struct timewheel_event *tasks_first(const struct worker *worker);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tokens of a worker of exec: what its command is told of them, and what becomes of
- * them when it has ended.
+ * The tokens of a worker of exec: what the worker's command is told of them, and what becomes
+ * of them when the command has ended.
  */
 #include <ctype.h>
 #include <sys/mman.h>
 
 #include "exec.h"
 
-/* The first of the tokens that the command is for, unless all their leases are lost. */
+/* Returns the first token that the command is for. All their leases may be lost: then it is 0. */
 static size_t first_number(const struct worker *worker)
 {
 	size_t i;
@@ -34,8 +34,8 @@ size_t tasks_in(const struct worker *worker, enum task_state state)
 }
 
 /*
- * A token that has been delivered more often than it is tried was given up before, and
- * that came to nothing.
+ * A token that was delivered more often than it may be tried was given up before, and its end
+ * failed then.
  */
 void tasks_begin(const struct pool *pool, struct worker *worker)
 {
@@ -181,14 +181,14 @@ void tasks_succeeded(struct pool *pool, struct worker *worker)
 			finish(pool, worker, i);
 }
 
-/* What happens to tokens whose command has failed. @span: until one comes again. */
+/* The outcome for tokens whose command has failed. @span: the time until a token comes again. */
 struct outcome {
 	size_t		again;
 	size_t		given_up;
 	uint64_t	span;
 };
 
-/* Without leases a command is run again at once, if at all. */
+/* Without leases a command is run again at once, or not at all. */
 static bool was_last(const struct pool *pool, const struct task *task, bool leased)
 {
 	if (leased)
@@ -220,7 +220,7 @@ static void fail(struct pool *pool, struct worker *worker, size_t number,
 	}
 }
 
-/* What is behind the number of the try, or behind how a batch has ended. */
+/* The text after the number of the try, or after how a batch has ended. */
 static void outcome_text(char *text, size_t size, const struct pool *pool,
 			 const struct outcome *outcome)
 {
@@ -242,7 +242,7 @@ static void outcome_text(char *text, size_t size, const struct pool *pool,
 		*text = '\0';
 }
 
-/* ", try 2 of 3", as far as that is known. */
+/* Makes the text ", try 2 of 3", or ", try 2" if the most tries are not known. */
 static void try_text(char *text, size_t size, const struct pool *pool,
 		     unsigned int attempts)
 {
@@ -286,7 +286,7 @@ void tasks_failed(struct pool *pool, struct worker *worker, int status)
 			 worker->overdue ? " after --timeout" : "", try, what);
 }
 
-/* All that a worker still has goes back to the wheel. */
+/* Gives all tokens that a worker still has back to the wheel. */
 void tasks_put_back(const struct pool *pool, struct worker *worker)
 {
 	size_t i;
@@ -297,7 +297,7 @@ void tasks_put_back(const struct pool *pool, struct worker *worker)
 }
 
 /*
- * A token ends when its line is written. If that fails, the token and those behind it go
+ * A token ends when its line is written. If that fails, the token and the tokens behind it go
  * back to the wheel, and no more are taken.
  */
 void tasks_print(struct pool *pool, struct worker *worker)

@@ -37,7 +37,7 @@ static unsigned long long limit(const char *name)
 	return value;
 }
 
-/* By errno: why /dev/timewheel or a command on it has failed. */
+/* Tells by errno why /dev/timewheel or a command on it has failed. */
 enum status device_trouble(void)
 {
 	switch (errno) {
@@ -70,7 +70,7 @@ enum status device_trouble(void)
 	}
 }
 
-/* By errno: why a wheel cannot be opened, or no longer answers. */
+/* Tells by errno why a wheel cannot be opened, or no longer answers. */
 enum status wheel_trouble(const char *wheel)
 {
 	if (!can_be_name(wheel))
@@ -108,10 +108,10 @@ enum status wheel_trouble(const char *wheel)
 	}
 }
 
-/* How far ahead a deadline may be. */
+/* Tells how far ahead a deadline may be. */
 #define REACH	"2^46 ticks and 292 years; with touch words, if the token has a timeout, 2^30 ticks"
 
-/* By errno: why an operation on a token failed. */
+/* Tells by errno why an operation on a token failed. */
 enum status key_trouble(const char *wheel, const char *key, bool handle)
 {
 	const char *kind = handle ? "handle" : "id";
@@ -151,7 +151,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 	}
 }
 
-/* By errno: why an answer to a delivery, or a delete, failed. */
+/* Tells by errno why an answer to a delivery, or a delete, failed. */
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op)
 {

@@ -26,7 +26,7 @@ enum status stats_take(struct stats *stats, const char *name, bool asked)
 	return asked ? wheel_trouble(name) : STATUS_OK;
 }
 
-/* The last bucket has no upper end: the longest time stands for it. */
+/* The last bucket has no upper end, and the longest time that can be told stands for it. */
 void put_percentile(struct out *out, int column, const uint64_t *buckets,
 		    double percent)
 {

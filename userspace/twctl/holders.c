@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * holders: which processes have wheels open. As long as one has, the module cannot be
- * removed.
+ * holders: tells which processes have wheels open. As long as a process has a wheel open, the
+ * module cannot be removed.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -30,8 +30,8 @@ const struct column holder_columns[] = {
 };
 
 /*
- * @tell: gets each wheel of each process. @found: what the process holds, each once, as
- * paths. @hidden: processes not seen.
+ * @tell: gets each wheel of each process. @found: paths of what the process holds, each path
+ * once. @hidden: processes that could not be seen.
  */
 struct search {
 	holder_fn		tell;
@@ -123,7 +123,7 @@ static void read_text(const struct search *search, const char *name, char *text,
 		fclose(file);
 }
 
-/* @path: the device, of a private wheel, or a named wheel's. */
+/* @path: the device's path for a private wheel, else the named wheel's. */
 static void tell(const struct search *search, struct holder *holder, char *path)
 {
 	char *end = strstr(path, DESTROYED_END);
@@ -154,7 +154,7 @@ static void look_at(struct search *search)
 }
 
 /*
- * Looks at all processes but this one. Returns how many could not be looked at, for they
+ * Looks at all processes but this one. Returns how many it could not look at, because they
  * belong to other users.
  */
 unsigned int holders_each(holder_fn tell, void *data)
@@ -176,7 +176,7 @@ unsigned int holders_each(holder_fn tell, void *data)
 	return search.hidden;
 }
 
-/* What the verb prints. */
+/* The verb holders prints this. */
 struct listing {
 	const struct args	*args;
 	struct out		*out;

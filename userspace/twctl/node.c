@@ -23,8 +23,8 @@ bool node_stat(const char *name, struct stat *stat_of)
 }
 
 /*
- * udev gives a new node the mode that the kernel names, which is 0600, and may do so
- * when the mode has been changed already. So this waits until udev has done it.
+ * udev gives a new node the mode that the kernel names, which is 0600, and may do so when the
+ * mode has been changed already. This function waits until udev has given it.
  */
 void node_settle(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * add, touch, move, cancel and delete: operations on tokens, and how each one went,
- * also those on deliveries.
+ * add, touch, move, cancel and delete: operations on tokens. Also tells how an operation went,
+ * for answers to deliveries as well.
  */
 #include "twctl.h"
 
@@ -90,7 +90,7 @@ void op_put(struct out *out, const struct wheel *wheel,
 	out_span(out, LEFT, op->deadline - wheel->info.now);
 }
 
-/* One operation on the token of @key, with all else in @op set. */
+/* Carries out one operation on the token of @key. All other fields of @op are set. */
 enum status op_run(struct out *out, const struct wheel *wheel,
 		   struct timewheel_op *op, const char *key)
 {
@@ -99,7 +99,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 
 	op->size = sizeof(*op);
 	*(handle ? &op->handle : &op->id) = number;
-	/* It stays so if the token has no deadline afterwards. */
+	/* The field keeps this value if the token has no deadline after the operation. */
 	op->deadline = TIMEWHEEL_NEVER;
 	if (tw_wheel_run(wheel->wheel, op) < 0)
 		return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
@@ -109,7 +109,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 	return STATUS_OK;
 }
 
-/* For each token that the command line names after the wheel. */
+/* Carries out the operation for each token that the command line names after the wheel. */
 static enum status op_run_each(const struct args *args, struct out *out,
 			       const struct wheel *wheel,
 			       const struct timewheel_op *model)
@@ -153,7 +153,7 @@ static void check_period(const struct args *args, const struct wheel *wheel,
 	    args->option[OPT_EVERY], wheel->name, tick);
 }
 
-/* The first deadline: one period from now if the command line says nothing. */
+/* Finds the first deadline: one period from now if the command line tells none. */
 static struct when first_time(const struct args *args, struct timewheel_op *op)
 {
 	op->period = option_span(args, OPT_EVERY, 0);
@@ -272,7 +272,7 @@ enum status verb_cancel(const struct args *args)
 	return end_tokens(args, TIMEWHEEL_OP_CANCEL);
 }
 
-/* Also tokens that are held. */
+/* Deletes tokens, also the ones that are held. */
 enum status verb_delete(const struct args *args)
 {
 	return end_tokens(args, TIMEWHEEL_OP_DELETE);

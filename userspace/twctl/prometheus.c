@@ -7,8 +7,9 @@
 #include "twctl.h"
 
 /*
- * The bounds of a histogram's buckets are powers of two from 1 us to 18 min, minus
- * 1 ns. The wheel's own buckets end there too: it has four for each power of two.
+ * The bounds of a histogram's buckets are powers of two from 1 us to 18 min, minus 1 ns. The
+ * wheel's own buckets end at these bounds, too: the wheel has four buckets for each power of
+ * two.
  */
 #define FIRST_POWER	10
 #define LAST_POWER	40
@@ -77,7 +78,7 @@ static void print_metric(FILE *file, const struct metric *metric,
 	}
 }
 
-/* What was set up, as labels; times are in seconds. */
+/* The settings of the wheel as labels; times are in seconds. */
 static void print_setups(FILE *file, const struct figures *figures)
 {
 	size_t i;
@@ -134,7 +135,7 @@ static void print_state(FILE *file, const char *name, const char *help,
 			!!(figures->stats[i].info.state & state));
 }
 
-/* A wheel counts no sum of its lateness, so there is no _sum. */
+/* A wheel counts no sum of its lateness, and for this reason there is no _sum. */
 static void print_histogram(FILE *file, const char *name, const char *wheel,
 			    const uint64_t *buckets)
 {
@@ -232,7 +233,7 @@ enum status prometheus(const struct args *args)
 	struct figures figures = { };
 	enum status status = take_all(args, &figures);
 
-	/* The old file is better than a part of the new one. */
+	/* Nothing is written after an error: the old file is better than a part of the new one. */
 	if (status)
 		return status;
 	if (args->option[OPT_OUTPUT_FILE])

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * reap: ends connections of a program that have been idle for long. The program does
- * nothing at all for it, and may even hang. A private wheel has a token for each
- * connection, which nobody touches. When a token comes due, the kernel is asked how long
- * its connection has been idle, and either ends it, or the token waits for what is left.
+ * reap: ends connections of a program that have been idle for long. The program does nothing
+ * at all for it, and may even hang. A private wheel has a token for each connection, which
+ * nobody touches. When a token comes due, the kernel is asked how long its connection has been
+ * idle, and either the connection is ended, or the token waits for the rest of the time.
  */
 #include <arpa/inet.h>
 #include <linux/capability.h>
 
 #include "reap.h"
 
-/* How often new connections are looked for in the idle time. */
+/* New connections are looked for so often within the idle time. */
 #define LOOKS		3
 
-/* The kernel counts the idle time, as ms in 32 bits, to 49 days. */
+/* The kernel counts the idle time in ms with 32 bits, which is 49 days. */
 #define LEAST_IDLE	TW_SEC(1)
 #define MOST_IDLE	TW_DAY(24)
 
@@ -63,7 +63,7 @@ static void print(const struct reap *reap, const struct conn *conn, uint64_t idl
 	die(STATUS_FAILED, "cannot write what it prints: %s", strerror(errno));
 }
 
-/* Ends a connection that was asked, or registers its token again, or forgets it. */
+/* Ends a connection whose idle time is known, or registers its token again, or forgets it. */
 static void end_conn(struct reap *reap, struct conn *conn)
 {
 	const struct tw_tcp *tcp = &conn->tcp;
@@ -79,7 +79,7 @@ static void end_conn(struct reap *reap, struct conn *conn)
 	conn->state = CONN_LEFT;
 	if (!err && !reap->dry)
 		err = diag_end(conn);
-	/* It has ended meanwhile. */
+	/* The connection has ended meanwhile. */
 	if (err == ENOTCONN || err == ENOENT)
 		return;
 	if (err)
@@ -87,7 +87,7 @@ static void end_conn(struct reap *reap, struct conn *conn)
 	print(reap, conn, idle);
 }
 
-/* Asks those of one network namespace. */
+/* Asks about the due connections of one network namespace, and ends the idle ones. */
 static void end_some(struct reap *reap, const struct space *space,
 		     struct conn **due, size_t count)
 {
@@ -126,7 +126,7 @@ static void end_due(struct reap *reap)
 		end_some(reap, space, due, n);
 }
 
-/* Returns what has gone: the program has ended. */
+/* Runs until the program has ended. Returns what has ended: the process or the control group. */
 static const char *run(struct reap *reap)
 {
 	struct pollfd fds[] = {
@@ -203,7 +203,7 @@ enum status verb_reap(const struct args *args)
 	signals_begin();
 	reap_target(&reap, args);
 	reap.wheel = wheel_for(reap.idle);
-	/* Each right that is missing is told, not only the first. */
+	/* Each right that is missing is told, and not only the first of them. */
 	if (!reap.dry && !may(CAP_NET_ADMIN))
 		status = diag_trouble(EPERM);
 	reap_look(&reap);

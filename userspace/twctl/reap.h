@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Idle connections of programs that cannot be changed. reap.c has the verb and its
- * loop, reap_find.c finds the connections of processes, reap_diag.c lists the kernel's
- * connections and ends them. libtimewheel asks them how long they have been idle.
+ * Idle connections of programs that cannot be changed. reap.c has the verb and its loop,
+ * reap_find.c finds the connections of processes, reap_diag.c lists the kernel's connections
+ * and ends them. libtimewheel asks the kernel how long they have been idle.
  */
 #ifndef TWCTL_REAP_H
 #define TWCTL_REAP_H
@@ -13,7 +13,7 @@
 #include "twctl.h"
 
 /*
- * A network namespace. @diag: a socket of sock_diag(7) in it. @look: number of the last
+ * A network namespace. @diag: a socket of sock_diag(7) in it. @look: the number of the last
  * look that has used it.
  */
 struct space {
@@ -25,16 +25,16 @@ struct space {
 };
 
 enum conn_state {
-	CONN_NEW,		/* is to get a token */
-	CONN_EXPECTED,		/* has a token, whose id is its cookie */
-	CONN_LEFT,		/* is left alone from now on */
+	CONN_NEW,		/* the connection is to get a token */
+	CONN_EXPECTED,		/* its token has the cookie as id */
+	CONN_LEFT,		/* it is left alone from now on */
 };
 
 /*
- * A connection, or a socket that listens. @tcp and @space name it to the kernel: no
- * other connection ever has its cookie. @inode: by which a process' files are compared
- * with it, 0 while no process has accepted it. @look: number of the last look that has
- * found it, @since: when the first one did.
+ * A connection, or a socket that listens. @tcp and @space name it to the kernel: no other
+ * connection ever has its cookie. @inode: the number by which a process' files are compared
+ * with it, 0 while no process has accepted it. @look: number of the last look that has found
+ * it, @since: when the first one did.
  */
 struct conn {
 	struct tw_tcp		tcp;
@@ -69,11 +69,11 @@ int diag_end(const struct conn *conn);
 int diag_can_end(struct space *space);
 
 /*
- * @pidfd: of the process @pid; -1 if the program is the control group of the path @group,
- * or if that is "" all that has a connection of @port. @port: only connections of this
- * local port, 0 for all that were accepted. @known:
- * those that the last looks have found, sorted by their cookies. @told: bits of enum
- * once. @denied: a process could not be looked at for want of a right.
+ * @pidfd: of the process @pid; -1 if the program is the control group of the path @group, or
+ * if that is "" all that has a connection of @port. @port: only connections of this local
+ * port, 0 for all that were accepted. @known: those connections that the last looks have
+ * found, sorted by their cookies. @told: bits of enum once. @denied: a process could not be
+ * looked at for want of a right.
  */
 struct reap {
 	pid_t			pid;
@@ -103,7 +103,7 @@ struct conn *conn_known(const struct reap *reap, uint64_t cookie);
 
 /* Messages (reap_fail.c) */
 
-/* What is told once only. */
+/* Messages that are printed only once. */
 enum once {
 	ONCE_PTRACE,
 	ONCE_FILES,

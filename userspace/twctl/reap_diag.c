@@ -30,7 +30,7 @@ struct request {
 	struct inet_diag_req_v2		body;
 };
 
-/* What to do with each socket that the kernel tells of. */
+/* The work to do with each socket that the kernel tells of. */
 struct answer {
 	void	(*each)(struct answer *answer, const struct nlmsghdr *message);
 	void	*data;
@@ -48,7 +48,7 @@ void conns_add(struct conns *conns, const struct conn *conn)
 	conns->conn[conns->count++] = *conn;
 }
 
-/* A socket of sock_diag in the network namespace @there. Returns it, or -1 and errno. */
+/* Opens a socket of sock_diag in the network namespace @there. Returns it, or -1 and errno. */
 static int open_diag(int there, const struct stat *number)
 {
 	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -74,8 +74,8 @@ static int open_diag(int there, const struct stat *number)
 }
 
 /*
- * The network namespace of a process, by its name in /proc, out of a list or added to it;
- * NULL and errno.
+ * Finds the network namespace of a process by its name in /proc, and adds it to the list if it
+ * is new. Returns NULL and sets errno if that fails.
  */
 struct space *space_of(struct space **spaces, const char *process)
 {
@@ -115,7 +115,7 @@ struct space *space_of(struct space **spaces, const char *process)
 	return space;
 }
 
-/* Ends those that the last look has not used. */
+/* Frees the network namespaces that the last look has not used. */
 void spaces_trim(struct space **spaces, unsigned int look)
 {
 	struct space *space;
@@ -131,7 +131,7 @@ void spaces_trim(struct space **spaces, unsigned int look)
 	}
 }
 
-/* Goes through what came in one message. Returns 1 for more, 0 at the end, or -errno. */
+/* Goes through one message of the answer. Returns 1 for more, 0 at the end, or -errno. */
 static int take_answer(const void *buffer, ssize_t length, uint32_t number,
 		       struct answer *answer)
 {
@@ -179,14 +179,14 @@ static int ask(int diag, struct request *request, struct answer *answer)
 	return -more;
 }
 
-/* Connections of a namespace as they are told, and which ports have a listener. */
+/* The connections of a namespace as the kernel tells them, and which ports have a listener. */
 struct dump {
 	struct conns	*conns;
 	struct space	*space;
 	bool		listening[PORTS];
 };
 
-/* A path of MPTCP is a connection of TCP, whose protocol above TCP is "mptcp". */
+/* A path of an MPTCP connection is a TCP connection whose upper protocol is "mptcp". */
 static void find_protocol(struct conn *conn, const struct inet_diag_msg *socket,
 			  const char *end)
 {
@@ -216,15 +216,15 @@ static void add_socket(struct answer *answer, const struct nlmsghdr *message)
 	find_protocol(&conn, socket, (const char *)message + message->nlmsg_len);
 	if (conn.listens)
 		dump->listening[ntohs(socket->id.idiag_sport)] = true;
-	/* Others are closed, and not yet forgotten. */
+	/* All other sockets are closed, and not yet forgotten. */
 	if (conn.inode || 1 << socket->idiag_state & QUEUED)
 		conns_add(dump->conns, &conn);
 }
 
 /*
- * Adds the sockets of a network namespace that have the local port @port; for 0 those
- * whose local port is one at which a socket listens. The kernel gives such a port to no
- * connection that a program makes. Returns 0, or an errno.
+ * Adds the sockets of a network namespace that have the local port @port; for 0 the sockets at
+ * whose local port a socket listens. The kernel gives such a port to no connection that a
+ * program makes. Returns 0, or an errno.
  */
 int diag_sockets(struct space *space, uint16_t port, struct conns *conns)
 {
@@ -242,7 +242,7 @@ int diag_sockets(struct space *space, uint16_t port, struct conns *conns)
 			.header = { .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 				    .nlmsg_flags = NLM_F_DUMP },
 			.body = { .sdiag_family = families[i],
-				  /* Else it tells nothing of MPTCP. */
+				  /* Without this extension the kernel tells nothing of MPTCP. */
 				  .idiag_ext = 1 << (INET_DIAG_INFO - 1),
 				  .idiag_states = STATES },
 		};
@@ -260,8 +260,8 @@ int diag_sockets(struct space *space, uint16_t port, struct conns *conns)
 }
 
 /*
- * Ends a connection: its peer gets a reset, and its program reads ECONNABORTED. Returns
- * 0, or an errno: ENOENT it has ended; EPERM; EOPNOTSUPP the kernel cannot.
+ * Ends a connection: its peer gets a reset, and its program reads ECONNABORTED. Returns 0, or
+ * an errno: ENOENT if it has ended, EPERM, or EOPNOTSUPP if the kernel cannot end it.
  */
 int diag_end(const struct conn *conn)
 {
@@ -277,8 +277,8 @@ int diag_end(const struct conn *conn)
 }
 
 /*
- * Whether the kernel ends connections at all: asked with one that cannot be there.
- * Returns 0, or an errno.
+ * Asks whether the kernel ends connections at all, by one that cannot exist. Returns 0, or an
+ * errno.
  */
 int diag_can_end(struct space *space)
 {

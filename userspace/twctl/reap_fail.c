@@ -38,7 +38,7 @@ static void tell_once(struct reap *reap, enum once what, const char *format, ...
 	complain("%s", text);
 }
 
-/* /proc tells of a process' files whom ptrace(2) would let read its memory. */
+/* A process may look at another's files in /proc only if ptrace(2) would let it read its memory. */
 void tell_ptrace(struct reap *reap, pid_t pid)
 {
 	const char *why = may(CAP_SYS_PTRACE) ?
@@ -78,7 +78,7 @@ void tell_full(struct reap *reap)
 		  "too many connections, or too little memory: some wait until others have ended");
 }
 
-/* By errno of sock_diag(7): why it does not work. */
+/* Tells by errno of sock_diag(7) why it does not work. */
 enum status diag_trouble(int err)
 {
 	switch (err) {

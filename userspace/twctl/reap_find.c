@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finds the connections of a program among those that sock_diag(7) tells of: those that
- * are files of its processes, and those that wait until one of its sockets accepts them.
+ * Finds the connections of a program among those that sock_diag(7) tells of: connections that
+ * are files of its processes, and connections that wait until one of its sockets accepts them.
  */
 #include <dirent.h>
 #include <sys/syscall.h>
@@ -29,12 +29,12 @@ static FILE *open_group(const char *path)
 	return fopen(file, "re");
 }
 
-/* The path may be without that of the file system, as systemd has it. */
+/* The path may be without that of the file system, as systemd writes it. */
 static void find_group(struct reap *reap, const char *path)
 {
 	FILE *file = open_group(path);
 
-	/* An unknown group of a script is not all of the system. */
+	/* An empty path, as of an unknown group in a script, must not mean the whole system. */
 	if (!*path)
 		die_usage("--cgroup", path, "a control group");
 	snprintf(reap->group, sizeof(reap->group), "%s%s", file ? "" : GROUPS "/",
@@ -47,7 +47,7 @@ static void find_group(struct reap *reap, const char *path)
 	fclose(file);
 }
 
-/* Which program it is about. Ends this one if that is not there. */
+/* Finds the program that is meant. Ends twctl if that program does not exist. */
 void reap_target(struct reap *reap, const struct args *args)
 {
 	reap->pidfd = -1;
@@ -74,7 +74,7 @@ static void pids_add(struct pids *pids, pid_t pid)
 	pids->pid[pids->count++] = pid;
 }
 
-/* Reads numbers of processes, and closes the file. */
+/* Reads the numbers of processes from @file, and closes it. */
 static void pids_read(struct pids *pids, FILE *file)
 {
 	pid_t pid;
@@ -129,7 +129,7 @@ static void add_group(struct pids *pids, const char *path)
 		closedir(folder);
 }
 
-/* Returns false if the control group has gone. A process that has gone is polled for. */
+/* Returns false if the control group has gone. The end of a single process is seen by poll(). */
 static bool find_processes(const struct reap *reap, struct pids *pids)
 {
 	size_t i;
@@ -174,7 +174,7 @@ static void sort(struct conns *conns,
 		qsort(conns->conn, conns->count, sizeof(*conns->conn), by);
 }
 
-/* Registers a token that is due after @delay. Returns what the connection is then. */
+/* Registers a token that is due after @delay. Returns the new state of the connection. */
 enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
 			    uint64_t delay)
 {
@@ -200,7 +200,7 @@ struct conn *conn_known(const struct reap *reap, uint64_t cookie)
 	return search(&reap->known, &like, by_cookie);
 }
 
-/* A new connection is due at once: then it is asked how long it has been idle. */
+/* A new connection gets a token that is due at once, and then its idle time is asked for. */
 static void found(struct reap *reap, struct conn *conn)
 {
 	struct conn *known = conn_known(reap, conn_cookie(conn));
@@ -245,8 +245,8 @@ static void look_at_files(struct reap *reap, struct conns *all, DIR *files)
 }
 
 /*
- * The network namespace of a process is one that this look asks about. Returns false if
- * that is not possible: a right is missing, or the process has gone.
+ * Tells whether this look asks about the network namespace of a process. Returns false if a
+ * right is missing, or if the process has gone.
  */
 static bool use_space(struct reap *reap, pid_t pid)
 {
@@ -300,7 +300,7 @@ static bool look_at_process(struct reap *reap, struct conns *all, pid_t pid)
 	return true;
 }
 
-/* Whether a socket that listens would accept the connection. */
+/* Whether the socket @listener, which listens, would accept the connection. */
 static bool accepts(const struct conn *listener, const struct conn *conn)
 {
 	static const uint32_t any[4];
@@ -314,8 +314,8 @@ static bool accepts(const struct conn *listener, const struct conn *conn)
 }
 
 /*
- * Connections that no process has accepted yet, at sockets that the program listens with.
- * They come first, as they have no inode.
+ * Adds connections that no process has accepted yet, at sockets that the program listens with.
+ * They come first in the list, as they have no inode.
  */
 static void look_at_queues(struct reap *reap, struct conns *all)
 {
@@ -337,7 +337,7 @@ static void look_at_queues(struct reap *reap, struct conns *all)
 	free(listeners.conn);
 }
 
-/* All connections of the port, whatever process has them. */
+/* Adds all connections of the port, whatever process has them. */
 static void look_at_port(struct reap *reap, struct conns *all)
 {
 	struct space *space = space_of(&reap->spaces, "self");
@@ -353,7 +353,7 @@ static void look_at_port(struct reap *reap, struct conns *all)
 }
 
 /*
- * What this look has found becomes what is known. A connection that was not found stays
+ * Makes what this look has found the known connections. A connection that was not found stays
  * for one more look, because the kernel's answer is not of one moment.
  */
 static void replace_known(struct reap *reap, const struct conns *all)
@@ -383,7 +383,7 @@ static void replace_known(struct reap *reap, const struct conns *all)
 	reap->known = known;
 }
 
-/* The processes of the program, and what they have. Returns false if they have gone. */
+/* Finds the processes of the program and their connections. Returns false if they have gone. */
 static bool look_at_program(struct reap *reap, struct conns *all)
 {
 	size_t i, kept = 0, looked = 0;
@@ -406,7 +406,7 @@ static bool look_at_program(struct reap *reap, struct conns *all)
 }
 
 /*
- * Finds the program's connections, and expects the end of those that are new. Returns
+ * Finds the program's connections, and registers tokens for new ones. Returns
  * false if the control group has gone. Ends this program if it may look at no process.
  */
 bool reap_look(struct reap *reap)

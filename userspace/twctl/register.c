@@ -8,10 +8,10 @@
 
 #include "twctl.h"
 
-/* Operations of one call. */
+/* The number of operations in one call. */
 #define BATCH	4096
 
-/* @known: the ids that the wheel has, in order. @handle: of each token registered. */
+/* @known: the ids that are on the wheel, sorted. @handle: the handle of each token registered. */
 struct work {
 	const struct wheel	*wheel;
 	const struct saved	*saved;
@@ -32,7 +32,7 @@ static uint64_t time_of(const struct saved_token *token, int64_t origin)
 	return time > 0 ? time : 0;
 }
 
-/* What the token has that the wheel's tokens do not have; NULL if it is not that. */
+/* Returns what the token has and the wheel cannot hold, NULL if the wheel can hold it. */
 static const char *lack(const struct timewheel_info *info,
 			const struct saved_token *token)
 {
@@ -51,7 +51,7 @@ static const char *lack(const struct timewheel_info *info,
 #define ANEW	"make the wheel anew by 'twctl destroy' and 'twctl apply'"
 #define DECLARE	NOTHING "declare the wheel with what the token needs, and " ANEW
 
-/* By errno: tells which token cannot be registered, and what mends that. */
+/* Tells by errno which token cannot be registered, and what mends that. */
 static enum status token_trouble(const struct work *work,
 				 const struct saved_token *token)
 {
@@ -139,7 +139,7 @@ static enum status check_room(const struct work *work)
 	return STATUS_OK;
 }
 
-/* What concerns the whole wheel, and not one token. */
+/* Checks what concerns the whole wheel, and no single token. */
 static enum status check_wheel(const struct work *work)
 {
 	const struct timewheel_info *info = &work->wheel->info;
@@ -174,7 +174,7 @@ static void prepare(const struct work *work, const struct saved_token *token, si
 	}
 }
 
-/* Only handles of tokens that have been registered are kept: others are 0. */
+/* Registers some tokens. The handle of a token that could not be registered stays 0. */
 static enum status register_some(struct work *work, struct tw_wheel *wheel, size_t first,
 				 size_t count)
 {
@@ -213,7 +213,7 @@ static struct tw_wheel *open_like(const struct timewheel_info *info)
 	return tw_wheel_open(&setup);
 }
 
-/* On private wheels, which end with their tokens. */
+/* Registers the tokens on a private wheel, which is closed afterwards and ends with its tokens. */
 static enum status rehearse(struct work *work, size_t first, size_t count)
 {
 	struct tw_wheel *wheel = open_like(&work->wheel->info);
@@ -246,7 +246,7 @@ static enum status each_batch(struct work *work,
 	return status;
 }
 
-/* Ends what has been registered, by handle, as a wheel may have no ids. */
+/* Cancels what has been registered, by handle, as a wheel may have no ids. */
 static void take_back(const struct work *work)
 {
 	struct timewheel_op op;

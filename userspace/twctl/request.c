@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A line of input as an operation: the words of a verb as on a command line, without
- * the wheel, or a JSON object of the same. A line that is wrong is told by refuse(),
- * and nothing ends because of it. This knows no input and no output.
+ * A line of input as an operation: the words of a verb as on a command line, without the
+ * wheel, or a JSON object with the same words. A line that is wrong is told by refuse(), and
+ * nothing ends because of it. This file knows no input and no output.
  */
 #include <json-c/json.h>
 
 #include "request.h"
 #include "scan.h"
 
-/* Words of a line: a verb, its arguments and options, times of some words. */
+/* The words of a line: a verb, its arguments and options; some times have several words. */
 #define MOST_WORDS	32
 #define MOST_ARGS	8
 
-/* A line, taken apart. @option: its argument, "" if it takes none, NULL if not given. */
+/* A line, taken apart. @option: its argument, "" if it takes none, NULL if it is not given. */
 struct parts {
 	const struct verb	*verb;
 	const char		*option[MOST_OPTIONS];
@@ -35,11 +35,9 @@ static const struct operation {
 	{ "delete", TIMEWHEEL_OP_DELETE },
 };
 
-/*
- * Taking a line apart.
- */
+/* This part takes a line apart. */
 
-/* Not the options for a table, and for a random time. */
+/* An option for a table is for no line, and neither is an option for a random time. */
 static bool is_for_lines(const struct verb *verb, int option)
 {
 	return takes(verb, option) && option != OPT_HELP && option != OPT_JSON &&
@@ -104,9 +102,7 @@ static bool sort_words(struct parts *parts, char **words, int count)
 	return true;
 }
 
-/*
- * From the parts to an operation.
- */
+/* This part makes an operation of the parts. */
 
 static bool number_at(const char *name, const char *text, uint64_t most, __u64 *number)
 {
@@ -142,7 +138,7 @@ static bool is_answer(const struct timewheel_op *op)
 	return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_EXTEND;
 }
 
-/* KEY, or KEY:DELIVERY where @op answers one. */
+/* Parses KEY, or KEY:DELIVERY where @op answers a delivery. */
 static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *text)
 {
 	bool answers = is_answer(op);
@@ -165,7 +161,7 @@ static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *te
 	return number_at("KEY", text, UINT64_MAX, key);
 }
 
-/* The words of TIME, joined. */
+/* Joins the words of TIME. */
 static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 		     const struct parts *parts)
 {
@@ -198,7 +194,7 @@ static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 	return true;
 }
 
-/* What each verb takes besides the key and the time. */
+/* Reads what each verb takes besides the key and the time. */
 static bool set_options(struct timewheel_op *op, const struct parts *parts)
 {
 	const char *cookie = parts->option[OPT_COOKIE];
@@ -248,9 +244,7 @@ static bool make_op(struct timewheel_op *op, struct wheel *wheel, struct parts *
 	return true;
 }
 
-/*
- * The two forms of a line.
- */
+/* This part reads the two forms of a line. */
 
 static bool parse_words(struct timewheel_op *op, struct wheel *wheel, char **words,
 			int count)
@@ -275,7 +269,7 @@ static int split(char *text, char **words, int count)
 	return count;
 }
 
-/* "verb", "key" and "time" are the words; all other members are options. */
+/* The members "verb", "key" and "time" are the words; all other members are options. */
 static bool parse_json(struct timewheel_op *op, struct wheel *wheel, const char *text)
 {
 	struct json_object *line = json_tokener_parse(text), *value;

@@ -9,9 +9,9 @@
 #include "twctl.h"
 
 /*
- * Finds the point of time of the wheel's clock that the moment of the save stands for:
- * by wall time the moment itself, else now, so that what was left is left. The wall
- * clock is read before the wheel's, so that no token is due too early.
+ * Finds the point of time of the wheel's clock that the moment of the save stands for: by wall
+ * time the moment itself, else now, so that each token has as much time left as it had. The
+ * wall clock is read before the wheel's, so that no token is due too early.
  */
 static enum status find_origin(struct wheel *wheel, const struct saved *saved,
 			       bool wall, int64_t *origin)
@@ -50,7 +50,10 @@ static enum status tell(const struct wheel *wheel, const struct saved *saved,
 	return STATUS_OK;
 }
 
-/* The clock of a wheel that stands still, or begins anew, while the machine is off. */
+/*
+ * Tells of delays that count anew, as the clock stands still or begins anew while the machine
+ * is off.
+ */
 static void tell_delays(const struct wheel *wheel, bool wall)
 {
 	if (wall || (wheel->info.clock != TIMEWHEEL_CLOCK_MONOTONIC &&

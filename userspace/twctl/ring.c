@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What is in a wheel's slots, found by listing its tokens.
- */
+/* Finds what is in a wheel's slots, by listing its tokens. */
 #include "twctl.h"
 
 static void count_token(struct ring *ring, const struct timewheel_info *info,

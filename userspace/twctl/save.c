@@ -64,7 +64,7 @@ static void put_head(FILE *file, const struct wheel *wheel, const struct stat *n
 	fputs("}\n", file);
 }
 
-/* As list tells it: what is left until the deadline, or the lease's end. */
+/* Writes a token as list tells it, with the time left until the deadline or the lease's end. */
 static void put_token(FILE *file, const struct wheel *wheel,
 		      const struct timewheel_token *token)
 {
@@ -92,7 +92,7 @@ static bool put_tokens(FILE *file, const struct wheel *wheel, uint64_t *count)
 
 	*count = 0;
 	while (cursor && (more = tw_cursor_next(cursor, &token)) > 0) {
-		/* This token is on its way to a reader. */
+		/* This token is on its way to a reader, and ends with the delivery. */
 		if (token->state == TIMEWHEEL_STATE_TAKEN)
 			continue;
 		put_token(file, wheel, token);
@@ -157,7 +157,7 @@ enum status save(const char *name, const char *path)
 	return status;
 }
 
-/* A wheel that has been destroyed by hand is not missed. */
+/* A declared wheel that was destroyed by hand is no error. */
 static enum status save_declared(const char *name)
 {
 	struct stat node;
@@ -168,7 +168,7 @@ static enum status save_declared(const char *name)
 	return STATUS_OK;
 }
 
-/* All that are declared so. */
+/* Saves all wheels that are declared as saved. */
 enum status save_all(void)
 {
 	struct moment began = moment_now();

@@ -40,7 +40,7 @@ static struct json_object *member(struct line *line, const char *name,
 	return NULL;
 }
 
-/* A number, or a string that has one: see json_number(). */
+/* Reads a number, or a string that has a number in it: see json_number(). */
 static const char *digits_member(struct line *line, const char *name)
 {
 	struct json_object *value;
@@ -148,7 +148,7 @@ static void parse_head(struct line *line, struct saved *saved)
 	saved->restored = number_member(line, "restored", INT64_MAX / NSEC_PER_SEC);
 	if (!saved->mark && !line->wrong)
 		line->wrong = "restored";
-	/* Where the hand of the new wheel starts. */
+	/* The hand of the new wheel starts where the saved wheel's hand was. */
 	if (!line->wrong && saved->setup.clock == TIMEWHEEL_CLOCK_MANUAL)
 		saved->setup.start = saved->now / saved->setup.tick;
 }
@@ -162,9 +162,7 @@ static bool is_held(struct line *line)
 	return !strcmp(state, "held");
 }
 
-/*
- * A held token is due again at once, and a periodic one for the period that it is in.
- */
+/* A held token is due again at once, and a periodic token at the deadline of its present period. */
 static void parse_token(struct line *line, struct saved *saved)
 {
 	struct saved_token *token = &saved->token[saved->count];
@@ -202,7 +200,7 @@ static bool refuse(const struct line *line, const char *why)
 	return false;
 }
 
-/* *@ended: this was the end line. */
+/* *@ended: the line was the end line. */
 static bool parse_line(struct line *line, struct saved *saved, size_t *room,
 		       bool *ended)
 {
@@ -269,7 +267,7 @@ static bool read_lines(struct saved *saved, struct line *line, FILE *file)
 	return good;
 }
 
-/* Says what is wrong when it returns false. The caller frees @saved->token. */
+/* Returns false after it has told what is wrong. The caller frees @saved->token. */
 bool saved_read(struct saved *saved, const char *path)
 {
 	struct line line = { .path = path };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table of a wheel's settings. What creates, compares, lists, saves and restores
- * settings goes through this table. The start of a manual clock is none of them, since
- * a wheel does not tell it.
+ * The table of a wheel's settings. All code that creates, compares, lists, saves and restores
+ * settings goes through this table. The start of a manual clock is none of them, since a wheel
+ * does not tell it.
  */
 #include <stddef.h>
 
@@ -54,7 +54,7 @@ uint64_t setting_of_info(const struct setting *setting, const struct timewheel_i
 	return read_at(setting, (const char *)info + setting->in_info);
 }
 
-/* Flags of @setup that are set stay. */
+/* Sets a setting. A flag that is set in @setup already stays. */
 void setting_set(const struct setting *setting, struct timewheel_setup *setup,
 		 uint64_t value)
 {
@@ -68,7 +68,7 @@ void setting_set(const struct setting *setting, struct timewheel_setup *setup,
 		*(uint64_t *)at = value;
 }
 
-/* The most that a structure has room for, which the kernel may refuse. */
+/* Returns the most that the field has room for. The kernel may refuse such a value. */
 uint64_t setting_most(const struct setting *setting)
 {
 	if (setting->kind == SETTING_SPAN)
@@ -76,7 +76,7 @@ uint64_t setting_most(const struct setting *setting)
 	return setting->bits == 32 ? UINT32_MAX : UINT64_MAX;
 }
 
-/* How to set up a wheel that is like another one. */
+/* Returns the setup of a wheel that is like another one. */
 struct timewheel_setup setup_like(const struct timewheel_info *info)
 {
 	struct timewheel_setup setup = { .size = sizeof(setup) };
@@ -87,7 +87,7 @@ struct timewheel_setup setup_like(const struct timewheel_info *info)
 	return setup;
 }
 
-/* What the kernel compares as well, apart from the start of a manual clock. */
+/* Compares what the kernel compares, too, except the start of a manual clock. */
 bool has_settings(const struct timewheel_info *info, const struct timewheel_setup *setup)
 {
 	size_t i;

@@ -54,7 +54,7 @@ void put(struct picture *picture, int row, int column, const char *format, ...)
 		memcpy(&picture->text[row][column], text, length);
 }
 
-/* Four characters at most. */
+/* Writes a count in at most four characters. */
 static void short_count(char *text, size_t size, uint64_t count)
 {
 	if (count < 10000)
@@ -65,7 +65,7 @@ static void short_count(char *text, size_t size, uint64_t count)
 		snprintf(text, size, "%lluM", (unsigned long long)count / 1000000);
 }
 
-/* Where on the rim a cell stands: few cells are spread over the whole rim. */
+/* Finds where on the rim a cell stands: few cells are spread over the whole rim. */
 static void place(const struct picture *picture, unsigned int cell, int *row,
 		  int *column)
 {
@@ -89,7 +89,7 @@ static void place(const struct picture *picture, unsigned int cell, int *row,
 	*column = x * CELL_WIDTH;
 }
 
-/* A cell: its first slot, the tokens due within a lap and, after "+", the later ones. */
+/* Prints a cell: its first slot, the tokens due within a lap and, after "+", the later tokens. */
 static void put_cell(struct picture *picture, const struct ring *ring,
 		     const struct timewheel_info *info, unsigned int cell)
 {
@@ -150,7 +150,7 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 		    picture->per_cell - 1);
 }
 
-/* Only the hand stands between > and <. */
+/* Colours a row: no text but that of the hand stands between > and <. */
 static void print_row(const char *text, bool colors)
 {
 	int length = COLUMNS, width = screen_width(), i;
@@ -185,7 +185,7 @@ static void draw(const struct wheel *wheel, const struct ring *ring)
 		print_row(picture.text[row], colors_wanted());
 }
 
-/* Counts of tokens by Cycle-Num. */
+/* Prints the counts of tokens by Cycle-Num. */
 static void print_laps(const struct ring *ring)
 {
 	const size_t last = ARRAY_SIZE(ring->laps) - 1;

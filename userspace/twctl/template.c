@@ -74,7 +74,7 @@ static const char *field_of(const char *text, size_t length)
 	return NULL;
 }
 
-/* Called before any token is taken. */
+/* Checks the fields of a text. The caller has not taken any token yet. */
 void template_check(const char *name, const char *template)
 {
 	size_t length;
@@ -115,7 +115,7 @@ char *template_fill(const char *template, const struct wheel *wheel,
 	return text;
 }
 
-/* All fields as members of an object of JSON. */
+/* Writes all fields as members of a JSON object. */
 char *event_json(const struct wheel *wheel, const struct timewheel_event *event)
 {
 	char *text = NULL, value[NUMBER_TEXT];

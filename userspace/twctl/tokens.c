@@ -36,7 +36,7 @@ const struct column token_columns[] = {
 	{ }
 };
 
-/* A token whose lease is over is delivered again. */
+/* A token whose lease is over is delivered again, and has a state of its own. */
 static const char *state_of(const struct wheel *wheel,
 			    const struct timewheel_token *token)
 {
@@ -82,7 +82,7 @@ static void put_token(struct out *out, const struct wheel *wheel,
 	}
 }
 
-/* The time in an option, as a time of the wheel's clock. */
+/* Reads the time in an option as a time of the wheel's clock. */
 static uint64_t bound(const struct wheel *wheel, const struct when *when,
 		      bool given, uint64_t otherwise)
 {

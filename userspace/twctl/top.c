@@ -42,7 +42,7 @@ const struct column top_columns[] = {
 /* Listing more tokens than this takes longer than a person waits. */
 #define RING_TOKENS	200000
 
-/* A look at a wheel. */
+/* One look at a wheel. */
 struct look {
 	char		*name;
 	uint64_t	time;
@@ -90,7 +90,7 @@ static void forget(struct looks *looks)
 	free(looks->look);
 }
 
-/* Finds the last look at the same wheel, which may be another by that name. */
+/* Finds the last look at the same wheel, by its number: its name may be another wheel's by now. */
 static const struct look *before_of(const struct looks *before,
 				    const struct look *look)
 {

@@ -146,7 +146,7 @@ void wheel_names_free(char **names);
 
 /* A wheel (wheel.c) */
 
-/* @info and @real, the wall time, were read when it was opened. */
+/* @info and @real, the wall time, were read when the wheel was opened. */
 struct wheel {
 	const char		*name;
 	struct tw_wheel		*wheel;
@@ -161,7 +161,7 @@ const char *clock_name(unsigned int clock);
 int clock_of_name(const char *name);
 const char *state_name(unsigned int state);
 
-/* What a given time means for a wheel. @absolute: it is a point of time, no delay. */
+/* The meaning of a given time for a wheel. @absolute: the time is a point of time, no delay. */
 struct wheel_time {
 	uint64_t	ns;
 	bool		absolute;
@@ -174,8 +174,8 @@ void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time);
 
 /*
- * The point of time that a token's state is about: its deadline, or the end of its
- * lease. The other one is 0.
+ * The point of time that a token's state is about: its deadline, or the end of its lease. The
+ * other field is 0.
  */
 static inline uint64_t token_time(const struct timewheel_token *token)
 {
@@ -193,20 +193,20 @@ enum setting_kind {
 
 enum setting_shown {
 	SHOWN,
-	SHOWN_IF_SET,	/* nothing stands for 0 */
+	SHOWN_IF_SET,	/* an empty cell stands for 0 */
 	SHOWN_INVERSE,	/* the column says the opposite of the flag */
 };
 
 /**
  * struct setting - a setting of wheels
- * @kind: what its value is like; a flag's is 0 or 1
- * @option: of create, whose name it has everywhere
- * @column: of the list of wheels
- * @shown: how the column has it
- * @bits: of its field, 32 or 64
+ * @kind: the kind of its value; a flag is 0 or 1
+ * @option: the option of create, whose name it has everywhere
+ * @column: the column in the list of wheels
+ * @shown: how the column shows it
+ * @bits: the width of its field, 32 or 64
  * @in_setup: where struct timewheel_setup has it
  * @in_info: where struct timewheel_info has it
- * @flag: its bit, if it is one
+ * @flag: its bit, if it is a flag
  */
 struct setting {
 	enum setting_kind	kind;
@@ -250,8 +250,8 @@ enum status node_set(const char *name, const struct owner *owner);
 #define DECLARED_FILES	"/etc/timewheel/wheels.d/*.conf"
 
 /*
- * @settings: options of create, by the keys of the file. @saved: the wheel is saved
- * and restored by the verbs of these names without a WHEEL. apply fills in @setup.
+ * @settings: options of create, by the keys of the file. @saved: the verbs save and restore
+ * without a WHEEL save and restore the wheel. apply fills in @setup.
  */
 struct declared {
 	struct args		settings;
@@ -288,7 +288,7 @@ struct moment {
 };
 
 /*
- * @left: from the moment of the save until the token is due; of a periodic token,
+ * @left: the time from the moment of the save until the token is due; of a periodic token,
  * until the deadline of its period.
  */
 struct saved_token {
@@ -297,8 +297,9 @@ struct saved_token {
 };
 
 /*
- * @now and @made: the moment of the save, also by the wheel's clock. @restored: when it
- * was restored, in seconds since 1970, 0 for never. @mark: where the file has that.
+ * @now: the moment of the save by the wheel's clock. @made: that moment by other clocks.
+ * @restored: when the save was restored, in seconds since 1970, 0 for never. @mark: where the
+ * file has this time.
  * @stale: the save has been refused for its age.
  */
 struct saved {
@@ -351,15 +352,15 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 void op_put(struct out *out, const struct wheel *wheel,
 	    const struct timewheel_op *op, bool has_id);
 
-/* Figures (figures.c, due.c), and in Prometheus' format (prometheus.c) */
+/* Figures (figures.c, due.c), also in Prometheus' format (prometheus.c) */
 
-/* @info.slots: 0 when there are none. */
+/* @info.slots: 0 when there are no figures. */
 struct stats {
 	struct timewheel_info	info;
 	uint64_t		lateness[TIMEWHEEL_BUCKETS];
 };
 
-/* @oldest: for how long the first of them has been due. */
+/* @oldest: for how long the first of the tokens has been due. */
 struct due {
 	uint64_t	tokens;
 	uint64_t	oldest;
@@ -373,7 +374,7 @@ enum status prometheus(const struct args *args);
 
 /* Slots (ring.c) */
 
-/* Tokens in a slot. @lap: those due before the hand has made a whole lap. */
+/* Tokens in a slot. @lap: tokens that are due before the hand has made a whole lap. */
 struct slot {
 	uint64_t	tokens;
 	uint64_t	lap;

@@ -6,7 +6,7 @@
  */
 #include "upgrade.h"
 
-/* @file: of the new module, NULL for the one that modprobe loads. */
+/* @file: the file of the new module, NULL for the file that modprobe loads. */
 struct upgrade {
 	const char	*file;
 	struct module	module;
@@ -14,7 +14,7 @@ struct upgrade {
 	struct wheels	wheels;
 };
 
-/* Changes nothing. */
+/* Checks each thing before the swap, and changes nothing. */
 static enum status check(struct upgrade *upgrade, bool *same)
 {
 	enum status status;
@@ -31,7 +31,10 @@ static enum status check(struct upgrade *upgrade, bool *same)
 	return status;
 }
 
-/* Returns the step that failed, NULL if none did. The wheels have been saved. */
+/*
+ * Does the steps one by one. Returns the step that failed, NULL if none did. The wheels have
+ * been saved.
+ */
 static const char *swap(struct upgrade *upgrade, const char *file)
 {
 	if (!wheels_destroy())
@@ -45,7 +48,7 @@ static const char *swap(struct upgrade *upgrade, const char *file)
 	return NULL;
 }
 
-/* The module of before, with the wheels that were saved, wherever a swap has ended. */
+/* Goes back to the old module and the saved wheels, at whatever step the swap has stopped. */
 static bool swap_back(struct upgrade *upgrade)
 {
 	if (!module_is_loaded(&upgrade->module)) {
@@ -67,7 +70,7 @@ static enum status failed(const struct upgrade *upgrade, const char *step, bool 
 }
 
 /*
- * The new module is loaded, but not all units start with it. Those that did may have
+ * The new module is loaded, but not all units start with it. Units that did start may have
  * changed the wheels.
  */
 static bool undo_all(struct upgrade *upgrade)

@@ -9,7 +9,7 @@
 
 #include "twctl.h"
 
-/* Names of units, each once. */
+/* Names of units; each name is there once. */
 struct units {
 	char	**name;
 	size_t	count;
@@ -19,7 +19,7 @@ enum status units_find(struct units *units);
 bool units_stop(const struct units *units);
 bool units_start(const struct units *units);
 
-/* @manual: its clock, whose time is its own. @draining: it took no more tokens. */
+/* @manual: the time of its manual clock. @draining: it took no more tokens. */
 struct kept {
 	char	*name;
 	char	*path;
@@ -38,7 +38,7 @@ bool wheels_destroy(void);
 bool wheels_restore(const struct wheels *wheels);
 bool wheels_end(const struct wheels *wheels);
 
-/* @file: to go back to. @note: tells the module's build from others. */
+/* @file: the file to go back to. @note: tells this build of the module from others. */
 struct module {
 	char	*file;
 	char	note[64];

@@ -13,7 +13,7 @@
 #define NOTE		LOADED "/notes/.note.gnu.build-id"
 #define SETTINGS	LOADED "/parameters"
 
-/* How long the last file of a wheel may take to let the module go. */
+/* The time that the last file of a wheel may take to let the module go. */
 #define LEAVING_TIME	(5 * NSEC_PER_SEC)
 
 bool module_loaded(void)
@@ -31,7 +31,7 @@ static size_t read_note(char *note, size_t size)
 	return length;
 }
 
-/* All of a file, which may be packed; NULL if it cannot be read. */
+/* Reads all of a file, which may be packed; NULL if it cannot be read. */
 static char *contents(const char *path, size_t *length)
 {
 	static const struct {
@@ -61,7 +61,7 @@ static bool has_note(const struct module *module, const char *path)
 	return found;
 }
 
-/* The file that modprobe loads, in memory of its own; NULL if it knows none. */
+/* Finds the file that modprobe loads, in memory of its own; NULL if modprobe knows none. */
 static char *modprobe_file(void)
 {
 	char *path = command_output((char *[]) { "modinfo", "-n", "timewheel", NULL });
@@ -71,7 +71,7 @@ static char *modprobe_file(void)
 	return path;
 }
 
-/* What is set now, as a line NAME VALUE for each parameter. */
+/* Reads the parameters that are set now, as a line NAME VALUE for each parameter. */
 static char *module_settings(void)
 {
 	char *text = NULL, value[64];
@@ -96,7 +96,7 @@ static char *module_settings(void)
 	return text;
 }
 
-/* Sets them again. A parameter that the module has no more is left out. */
+/* Sets the parameters again. A parameter that the module no longer has is left out. */
 static void apply_settings(const char *lines)
 {
 	char *copy = strdup(lines), *next = copy, *line, path[128];
@@ -120,7 +120,7 @@ static void apply_settings(const char *lines)
 	free(copy);
 }
 
-/* Which module is loaded, and of which file. */
+/* Finds out which module is loaded, and from which file. */
 enum status module_find(struct module *module)
 {
 	char *usual = modprobe_file();
@@ -146,7 +146,7 @@ enum status module_find(struct module *module)
 		       KEPT_FILES);
 }
 
-/* Whether this may be a module for this kernel, and whether it is the loaded one. */
+/* Whether the file may be a module for this kernel, and whether it is the loaded one. */
 enum status module_check(const struct module *module, const char *file, bool *same)
 {
 	char *known = file ? NULL : modprobe_file(), *magic;
@@ -172,7 +172,7 @@ enum status module_check(const struct module *module, const char *file, bool *sa
 	return STATUS_OK;
 }
 
-/* Whether the module is loaded that was so at first. */
+/* Whether the loaded module is the one that was loaded at first. */
 bool module_is_loaded(const struct module *module)
 {
 	char note[sizeof(module->note)];
@@ -195,7 +195,7 @@ bool module_remove(void)
 	return !failed;
 }
 
-/* @file: NULL for the one that modprobe loads. */
+/* @file: the module's file, NULL for the file that modprobe loads. */
 bool module_load(const struct module *module, const char *file)
 {
 	if (command_run(file ? (char *[]) { "insmod", (char *)file, NULL } :

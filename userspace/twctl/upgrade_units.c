@@ -5,13 +5,13 @@
  */
 #include "upgrade.h"
 
-/* A process of no service was found. */
+/* @status: not 0 if a process was found that belongs to no service. */
 struct finding {
 	struct units	*units;
 	enum status	status;
 };
 
-/* systemd keeps files for services. Their services are found by other files. */
+/* systemd holds files for services. These services are found by their own files. */
 #define SYSTEMD_PID	"1"
 
 static void add(struct units *units, const char *name)
@@ -29,8 +29,8 @@ static void add(struct units *units, const char *name)
 }
 
 /*
- * The system's service that a line of /proc/PID/cgroup names, in memory of its own; NULL
- * if there is none. What belongs to a user's session is no service of the system.
+ * Finds the system's service that a line of /proc/PID/cgroup names, in memory of its own; NULL
+ * if there is none. A service of a user's session is no service of the system.
  */
 static char *service_of(const char *cgroup)
 {
@@ -80,7 +80,7 @@ static bool is_active(const char *unit)
 					 (char *)unit, NULL });
 }
 
-/* The words of a text that name units which can be stopped and started. */
+/* Adds the active units that @text names, of the kinds that can be stopped and started. */
 static void add_active(struct units *units, char *text)
 {
 	static const char * const kinds[] = { ".service", ".socket", ".timer", ".path" };
@@ -103,7 +103,7 @@ static char *properties(const char *unit, const char *names)
 					   (char *)names, (char *)unit, NULL });
 }
 
-/* What starts one of the units, or is stopped with it. */
+/* Adds the units that start one of the units, or are stopped with it. */
 static void add_related(struct units *units)
 {
 	char *text;
@@ -118,7 +118,7 @@ static void add_related(struct units *units)
 	}
 }
 
-/* Timers whose service runs this tool or twjob: they save wheels, or write figures. */
+/* Adds timers whose service runs twctl or twjob: they save wheels, or write figures. */
 static void add_timers(struct units *units)
 {
 	char *list = command_output((char *[]) { "systemctl", "list-units", "--type=timer",
@@ -159,7 +159,7 @@ enum status units_find(struct units *units)
 	return STATUS_OK;
 }
 
-/* systemctl WHAT UNIT..., to be freed. */
+/* Makes the command systemctl WHAT UNIT...; the caller frees it. */
 static char **command_for(const char *what, const struct units *units)
 {
 	char **command = calloc(units->count + 3, sizeof(*command));
@@ -188,7 +188,7 @@ static bool run(const char *what, const struct units *units)
 	return done;
 }
 
-/* A unit that failed again and again is otherwise not started for a while. */
+/* systemd would otherwise not start a unit for a while that has failed again and again. */
 static void forget_failures(const struct units *units)
 {
 	char **command;
@@ -200,7 +200,7 @@ static void forget_failures(const struct units *units)
 	free(command);
 }
 
-/* How long files of a service that has been stopped may take to be closed. */
+/* The time that files of a stopped service may take to be closed. */
 #define CLOSING_TIME	(10 * NSEC_PER_SEC)
 
 static void count(const struct holder *holder, void *data)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All named wheels, which end with the module and are made again. Declared wheels that
- * are saved have their usual save, so that they also come back after a crash.
+ * All named wheels, which end with the module and are made again. Declared wheels that are
+ * saved use their usual file, so that they also come back after a crash.
  */
 #include "upgrade.h"
 
@@ -9,8 +9,8 @@
 #define SAVES		FOLDER "/upgrade"
 
 /*
- * Saves of an upgrade that did not come to its end are not replaced, and a declaration
- * with an error is told while nothing is stopped.
+ * Saves of an upgrade that did not come to its end are not replaced, and errors in
+ * declarations are told before anything is stopped.
  */
 enum status wheels_begin(void)
 {
@@ -52,7 +52,7 @@ static bool look(struct kept *kept)
 	return true;
 }
 
-/* Replaces what was saved before. The list is for all that is done later. */
+/* Saves all wheels, and replaces older saves. Later steps use the list that it makes. */
 bool wheels_save(struct wheels *wheels)
 {
 	enum status status;
@@ -82,7 +82,7 @@ bool wheels_save(struct wheels *wheels)
 	return true;
 }
 
-/* All that there are, also those that a restore had begun with. */
+/* Destroys all wheels there are, also wheels that a restore has begun to make. */
 bool wheels_destroy(void)
 {
 	char **names = all_names(), **name;
@@ -117,7 +117,7 @@ static bool restore_kept(const struct kept *kept)
 	return good;
 }
 
-/* Those that are not there. */
+/* Restores the wheels that are not there. */
 bool wheels_restore(const struct wheels *wheels)
 {
 	bool good = true;
@@ -130,7 +130,7 @@ bool wheels_restore(const struct wheels *wheels)
 	return good;
 }
 
-/* The wheels are there again: removes the saves that nothing else uses. */
+/* The wheels are there again: their saves are removed if nothing else uses them. */
 bool wheels_end(const struct wheels *wheels)
 {
 	size_t i;

@@ -20,7 +20,7 @@ static const char *words_of(const char *arg)
 	return NULL;
 }
 
-/* Wheels are the kernel's, which those verbs do not need that tell about twctl itself. */
+/* Wheels belong to the kernel. Verbs that tell about twctl itself do not need the kernel. */
 static void begin(const struct verb *verb)
 {
 	const char *kind = getenv("TIMEWHEEL");

@@ -10,7 +10,7 @@
 
 #define BATCH	64
 
-/* @format: NULL for JSON, and for a line that people read. */
+/* @format: a template, or NULL for JSON and for lines that people read. */
 struct watch {
 	struct wheel	wheel;
 	const char	*format;
@@ -19,10 +19,10 @@ struct watch {
 	uint64_t	left;
 	size_t		batch;
 	bool		ack;
-	bool		lost;		/* a lease */
+	bool		lost;		/* watch has lost a lease */
 };
 
-/* Waits until output takes bytes. A pipe must take PIPE_BUF for poll() to say so. */
+/* Waits until the output takes bytes. A pipe must have room for PIPE_BUF before poll() says so. */
 static bool can_write(void)
 {
 	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -35,8 +35,8 @@ static bool can_write(void)
 }
 
 /*
- * Writes a line, at best in one piece. Returns false and sets errno if the line's end
- * was not written: %EPIPE the reader has gone, %EINTR a signal came.
+ * Writes a line, at best in one piece. Returns false and sets errno if the line's end was not
+ * written: %EPIPE if the reader has gone, %EINTR if a signal came.
  */
 bool write_line(const char *line, size_t length)
 {
@@ -67,11 +67,11 @@ bool print_line(char *text)
 
 	text[length] = '\n';
 	done = write_line(text, length + 1);
-	free(text);		/* leaves errno as it is */
+	free(text);		/* errno stays as it is */
 	return done;
 }
 
-/* Times for people: the deadline in local time, or that of a manual clock. */
+/* Prints a time for people: the deadline in local time, or in the time of a manual clock. */
 static char *plain_line(const struct wheel *wheel,
 			const struct timewheel_event *event)
 {
@@ -101,7 +101,7 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 	return print_line(text);
 }
 
-/* The line is written. If the lease was over before that, the token comes again. */
+/* Acks a token whose line is written. If the lease was over before, the token comes again. */
 static void ack(struct watch *watch, const struct timewheel_event *event)
 {
 	struct timewheel_op op;
@@ -142,7 +142,7 @@ static int print_due(struct watch *watch)
 	return err;
 }
 
-/* Waits for events while the output has a reader. */
+/* Waits for events as long as the output has a reader. */
 static enum wake await(const struct watch *watch, uint64_t end)
 {
 	struct pollfd fds[] = {

@@ -108,7 +108,7 @@ struct wheel_time wheel_time_of(const struct wheel *wheel,
 	return time;
 }
 
-/* The same, as a time of the wheel's clock, which may be past. */
+/* Turns a given time into a time of the wheel's clock, which may be past. */
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when)
 {
 	struct wheel_time time = wheel_time_of(wheel, when);
@@ -123,7 +123,7 @@ uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when)
 	return now + time.ns;
 }
 
-/* A time of the wheel's clock in local time. A manual clock has none. */
+/* Prints a time of the wheel's clock in local time. A manual clock has no local time. */
 void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time)
 {

@@ -131,7 +131,7 @@ static int not_hidden(const struct dirent *entry)
 	return *entry->d_name != '.';
 }
 
-/* Lists all wheels. Their folder exists from the first wheel on, the device before. */
+/* Lists all wheels. Their folder exists from the first wheel on, and the device exists before. */
 char **all_names(void)
 {
 	struct dirent **entries;
@@ -157,7 +157,7 @@ char **all_names(void)
 	return names;
 }
 
-/* The wheels that the command line names, or all. Ends with NULL. */
+/* Returns the wheels that the command line names, or all wheels. The list ends with NULL. */
 char **wheel_names(const struct args *args)
 {
 	return args->count ? args->arg : all_names();

@@ -33,8 +33,9 @@ static sqlite3 *open_store(const char *path)
 }
 
 /*
- * Without a journal and syncs: what is not complete is thrown away. A step that could
- * not begin, because the store was locked, is no failure to sqlite3_backup_finish().
+ * Copies without a journal and syncs, because an incomplete copy is thrown away.
+ * sqlite3_backup_finish() reports no failure if a step could not begin because the store was
+ * locked.
  */
 static void copy(sqlite3 *store, struct replacement *new)
 {
@@ -66,7 +67,7 @@ static __noreturn void is_there(const char *path)
 	    path);
 }
 
-/* Bodies may be secret. */
+/* The copy is for its owner only, because bodies may be secret. */
 enum status verb_backup(const struct args *args)
 {
 	const char *store_path = args->option[OPT_STORE];

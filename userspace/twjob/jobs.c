@@ -5,7 +5,7 @@
 #include "twjob.h"
 
 #define MAX_ID		(INT64_MAX / 16)
-/* Jobs in one answer of TW.LIST, and kicked by one TW.KICK. */
+/* The number of jobs in one answer of TW.LIST, and of jobs kicked by one TW.KICK. */
 #define SLICE		1000
 
 enum {
@@ -81,7 +81,7 @@ static void refuse_clock(const char *name, const struct when *when)
 		    name, tool.when_form);
 }
 
-/* The time in words that are the rest of the line. */
+/* Reads the time from the words that are the rest of the line. */
 static struct when time_of(const struct args *args, char **words, int count)
 {
 	struct when when = words_deadline(args, "TIME", words, count);
@@ -90,7 +90,7 @@ static struct when time_of(const struct args *args, char **words, int count)
 	return when;
 }
 
-/* All of standard input. */
+/* Adds all of standard input. */
 static void add_input(struct request *request)
 {
 	char *body = NULL, part[65536];
@@ -173,14 +173,14 @@ enum status verb_put(const struct args *args)
 	return status;
 }
 
-/* Checked before anything is done. */
+/* Checks all IDs before anything is done. */
 static void check_ids(char **ids, int count)
 {
 	while (count--)
 		number_of("ID", *ids++, 1, MAX_ID);
 }
 
-/* With --key there is no ID, and without there is one at least. */
+/* Returns the key, NULL if IDs are given. The user has to give either of them. */
 static const char *key_or_ids(const struct args *args, int ids)
 {
 	const char *key = args->option[OPT_KEY];
@@ -194,7 +194,7 @@ static const char *key_or_ids(const struct args *args, int ids)
 	return key;
 }
 
-/* Asks for a change of one job. @of: its id or key. */
+/* Asks for a change of one job. @of: the job's id or key. */
 static enum status change(struct request *request, const char *queue,
 			  const char *kind, const char *of)
 {
@@ -209,7 +209,7 @@ static enum status change(struct request *request, const char *queue,
 	return status;
 }
 
-/* The status is that of the first that failed. */
+/* Changes each of the jobs. The status is the one of the first job that failed. */
 static enum status change_each(const struct args *args, const char *verb)
 {
 	enum status status = STATUS_OK, one;
@@ -297,7 +297,7 @@ enum status verb_kick(const struct args *args)
 	return change_each(args, "TW.KICK");
 }
 
-/* Whether it is text in UTF-8, without a zero. */
+/* Whether it is UTF-8 text without a zero. */
 static bool is_text(const redisReply *value)
 {
 	return value && value->str && utf8_all(value->str, value->len);
@@ -315,7 +315,7 @@ static void put_ms(struct out *out, int column, const redisReply *ms)
 		out_span(out, column, ms->integer * NSEC_PER_MSEC);
 }
 
-/* What most jobs do not have. */
+/* Puts fields that most jobs do not have. */
 static void put_more(struct out *out, const redisReply *job)
 {
 	if (field(job, "failed")) {
@@ -332,7 +332,7 @@ static void put_more(struct out *out, const redisReply *job)
 	put_text(out, GROUP, field(job, "group"));
 }
 
-/* @with_body: as of TW.GET. */
+/* @with_body: whether the answer has a body, as an answer of TW.GET. */
 static void put_job(struct out *out, const redisReply *job, bool with_body)
 {
 	const redisReply *state = field(job, "state");
@@ -371,7 +371,7 @@ static void check_state(const char *state)
 		die_usage("--state", state, "delayed, ready, held, waiting, buried or done");
 }
 
-/* Adds what limits the list, as the options say. */
+/* Adds the limits of the list, from the options. */
 static void add_limits(struct request *request, const struct args *args,
 		       uint64_t before)
 {
@@ -398,7 +398,7 @@ static uint64_t before_of(const struct args *args)
 	return when.ns + (when.kind == WHEN_SPAN ? real_now() : 0);
 }
 
-/* Puts all that a verb lists, with a cursor. */
+/* Puts all rows that a verb lists, which come by a cursor. */
 static enum status list(const struct args *args, struct out *out, const char *verb,
 			void (*put)(struct out *out, const redisReply *job))
 {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What all queues do at present: see overview.h.
- */
+/* Finds out what all queues do at present: see overview.h. */
 #include <math.h>
 
 #include "overview.h"
 
 #define LATENESS	"\ntwjobd_lateness_seconds_"
-/* An earlier look counts when it was so long ago. */
+/* An earlier look counts only if it was so long ago. */
 #define SINCE		NSEC_PER_SEC
 
-/* What an earlier look has found. */
+/* The figures of an earlier look. */
 struct past {
 	char		*name;
 	long long	delivered;
@@ -53,7 +51,7 @@ static struct past *past_of(const char *name)
 	return past;
 }
 
-/* Deliveries are counted anew with each wheel. */
+/* A new wheel counts deliveries from 0, and there is no rate then. */
 static double rate_of(const struct overview_queue *queue)
 {
 	struct past *past = past_of(queue->name);
@@ -70,7 +68,10 @@ static double rate_of(const struct overview_queue *queue)
 	return rate;
 }
 
-/* The line of this metric and queue behind @text. @label: where the rest of it begins. */
+/*
+ * Finds the line of this metric and queue behind @text. @label: where the rest of the line
+ * begins.
+ */
 static const char *line_of(const char *text, const char *metric, const char *name,
 			   const char **label)
 {
@@ -85,7 +86,7 @@ static const char *line_of(const char *text, const char *metric, const char *nam
 	return at;
 }
 
-/* The bound of the histogram below which this part of the jobs is, or its greatest one. */
+/* Returns the histogram's bound below which this part of the jobs is, or its greatest bound. */
 static double quantile(const char *metrics, const char *name, double part)
 {
 	const char *at = metrics, *label, *value;
@@ -116,7 +117,7 @@ static redisReply *ask_about(redisReply *(*ask)(struct request *request), const 
 	return ask(&request);
 }
 
-/* One that has been dropped since is left out. */
+/* A queue that was dropped since its name was told is left out. */
 static bool add_queue(struct overview *overview, redisReply *(*ask)(struct request *request),
 		      const redisReply *name, const char *metrics)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What all queues do at present, as 'twjob top' and 'twjob web' show it.
- */
+/* All that the queues do at present, as 'twjob top' and 'twjob web' show it. */
 #ifndef TWJOB_OVERVIEW_H
 #define TWJOB_OVERVIEW_H
 
@@ -10,7 +8,7 @@
 /*
  * A queue. @stats: the answer of TW.STATS. @rate: deliveries in a second since an earlier
  * look. @half, @most: half of the jobs, and all but one in a hundred, were not later than so
- * many seconds. What is not known is less than 0.
+ * many seconds. A value less than 0 is not known.
  */
 struct overview_queue {
 	char		*name;
@@ -18,7 +16,7 @@ struct overview_queue {
 	double		rate, half, most;
 };
 
-/* @daemon: the answer of TW.STATS without a queue. @queues: by their names. */
+/* @daemon: the answer of TW.STATS without a queue. @queues: sorted by their names. */
 struct overview {
 	redisReply		*daemon;
 	struct overview_queue	*queues;
@@ -26,13 +24,13 @@ struct overview {
 };
 
 /*
- * @ask: as ask(), or returns NULL when there is no answer. Returns NULL, or what has gone
- * wrong: an answer that is an error, or no answer, which @lost tells.
+ * @ask: a function like ask(), which may also return NULL when there is no answer. Returns
+ * NULL, or what has gone wrong: an error as answer, or NULL with @lost set.
  */
 redisReply *overview_get(struct overview *overview, redisReply *(*ask)(struct request *request),
 			 bool *lost);
 void overview_free(struct overview *overview);
-/* "running" and the like, by the answer of TW.STATS. */
+/* Returns "running" and the like, from the answer of TW.STATS. */
 const char *queue_state(const redisReply *stats);
 
 #endif /* TWJOB_OVERVIEW_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs a program that is a package of its own, as it needs a library that nothing else here
- * does, with the verb and its options and arguments.
+ * Runs a program of another package with the verb and its options and arguments. The package
+ * is separate, as it needs a library that nothing else here needs.
  */
 #include "twjob.h"
 

@@ -104,7 +104,7 @@ enum status verb_queues(const struct args *args)
 
 		request_begin(&request, "TW.STATS", name);
 		stats = ask(&request);
-		/* One that is an error has been dropped since. */
+		/* An error means that the queue was dropped since. */
 		if (stats->type == REDIS_REPLY_ARRAY)
 			put_queue(out, name, stats);
 		freeReplyObject(stats);
@@ -171,7 +171,7 @@ enum status verb_create(const struct args *args)
 	return ask_for_ok(&request, args->arg[0]);
 }
 
-/* Says a verb to each queue. The status is that of the first that failed. */
+/* Says a verb to each queue. The status is the one of the first queue that failed. */
 static enum status each_queue(const struct args *args, const char *verb)
 {
 	enum status status = STATUS_OK, one;
@@ -207,7 +207,7 @@ enum status verb_drain(const struct args *args)
 	return each_queue(args, "TW.DRAIN");
 }
 
-/* @queue: NULL for the server. */
+/* @queue: NULL for the figures of the server. */
 static enum status put_figures(struct out *out, const char *queue)
 {
 	enum status status = STATUS_OK;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Rules by which jobs come again; and what times they mean, without a server.
- */
+/* Rules by which jobs come again; also tells what times they mean, without a server. */
 #include <time.h>
 
 #include "../calendar/calendar.h"
@@ -25,7 +23,9 @@ static void put_occurrence(struct out *out, struct calendar *calendar,
 			   const struct occurrence *occurrence)
 {
 	char text[CALENDAR_NAME], name[CALENDAR_NAME];
-	/* What the clock shows then: after a time that is skipped. */
+	/*
+	 * The local time that the clock really shows, which is later if the rule's time is skipped.
+	 */
 	int64_t local = calendar_local(calendar, occurrence);
 	int64_t east = local - occurrence->utc;
 	time_t seconds = local;

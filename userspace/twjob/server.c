@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The connection to twjobd, what is said by it, and what refusals mean.
- */
+/* The connection to twjobd, the requests on it, and what refusals mean. */
 #include <stdarg.h>
 #include <strings.h>
 
 #include "twjob.h"
 
 #define SOCKET		"/run/twjobd/socket"
-#define PATIENCE	60	/* seconds for an answer: a disk may be slow */
+#define PATIENCE	60	/* seconds for an answer, as a disk may be slow */
 
 /*
- * @port: 0 for a socket of the file system, which is @host. @why: what was wrong with
- * the last connection.
+ * @port: 0 if @host is the path of a socket in the file system. @why: what was wrong with the
+ * last connection.
  */
 static struct {
 	char		*host;
@@ -21,7 +19,7 @@ static struct {
 	char		why[128];
 } settings;
 
-/* The connection of the verbs that ask for one thing at a time. */
+/* The connection of all verbs that ask for one thing at a time. */
 static redisContext *server;
 
 static void add_word(struct request *request, char *word, size_t length)
@@ -53,7 +51,7 @@ void request_add(struct request *request, const char *format, ...)
 	add_word(request, length < 0 ? NULL : word, length);
 }
 
-/* @queue: NULL for a verb about none. */
+/* @queue: NULL for a verb that is about no queue. */
 void request_begin(struct request *request, const char *verb, const char *queue)
 {
 	request->count = 0;
@@ -62,14 +60,14 @@ void request_begin(struct request *request, const char *verb, const char *queue)
 		request_add(request, "%s", queue);
 }
 
-/* As seconds. */
+/* Adds a span, in seconds. */
 void request_add_span(struct request *request, uint64_t ns)
 {
 	request_add(request, "%llu.%09llu", (unsigned long long)(ns / NSEC_PER_SEC),
 		    (unsigned long long)(ns % NSEC_PER_SEC));
 }
 
-/* A part of a millisecond counts as a whole one: never early. */
+/* Adds a span in milliseconds, rounded up: never early. */
 void request_add_when(struct request *request, const struct when *when)
 {
 	unsigned long long ns = when->ns;
@@ -84,7 +82,7 @@ void request_add_when(struct request *request, const struct when *when)
 	}
 }
 
-/* Returns the text before the colon, to be freed. @second: the text behind, or NULL. */
+/* Returns the text before the colon, which the caller frees. @second: the text behind, or NULL. */
 static char *split(const char *text, char **second)
 {
 	char *first = strdup(text), *colon = first ? strchr(first, ':') : NULL;
@@ -95,7 +93,7 @@ static char *split(const char *text, char **second)
 	return first;
 }
 
-/* A number and a span. */
+/* Adds a number and a span. */
 void request_add_rate(struct request *request, const struct args *args, int option)
 {
 	const char *text = args->option[option];
@@ -111,7 +109,7 @@ void request_add_rate(struct request *request, const struct args *args, int opti
 	free(number);
 }
 
-/* Two spans. */
+/* Adds two spans. */
 static void add_backoff(struct request *request, const char *text)
 {
 	char *most, *first = split(text, &most);
@@ -125,7 +123,7 @@ static void add_backoff(struct request *request, const char *text)
 	free(first);
 }
 
-/* Those that a queue has, and a job may have in their place. */
+/* Adds the settings that a queue has, and that a job may have in place of the queue's. */
 void request_add_settings(struct request *request, const struct args *args)
 {
 	if (args->option[OPT_LEASE]) {
@@ -145,7 +143,7 @@ void request_add_settings(struct request *request, const struct args *args)
 	}
 }
 
-/* HOST:PORT, with an IPv6 address in []. */
+/* Reads HOST:PORT, with an IPv6 address in []. */
 static bool parse_host(char *host, int *port)
 {
 	char *colon = strrchr(host, ':'), *end;
@@ -179,7 +177,7 @@ static char *read_password(const char *path)
 	return line;
 }
 
-/* Reads the options, and keeps the password from the commands that are run. */
+/* Reads the options. Removes the password from the environment of commands that are run. */
 void server_settings(const struct args *args)
 {
 	const char *address = args->option[OPT_SERVER];
@@ -220,7 +218,7 @@ enum status server_trouble(void)
 	}
 }
 
-/* What an answer that is an error means for a user. */
+/* Tells what an error of twjobd means for a user. */
 static const struct refusal {
 	const char	*word;
 	enum status	status;
@@ -268,7 +266,7 @@ bool refused(const redisReply *reply, const char *queue, enum status *status)
 	return true;
 }
 
-/* Connections by TCP give the password. What they are answered is NULL or an error. */
+/* Gives the password on connections by TCP. Returns NULL, or the error that came. */
 static redisReply *log_in(redisContext *made)
 {
 	redisReply *reply = settings.port && settings.password ?
@@ -281,8 +279,8 @@ static redisReply *log_in(redisContext *made)
 }
 
 /*
- * @seconds: how long an answer may take. NULL if there is no connection, with what the
- * server says of the password in @refusal, or NULL there, and errno.
+ * @seconds: how long an answer may take. Returns NULL if there is no connection. @refusal then
+ * is what the server says of the password, or NULL and errno tells.
  */
 redisContext *server_try(unsigned int seconds, redisReply **refusal)
 {
@@ -303,7 +301,7 @@ redisContext *server_try(unsigned int seconds, redisReply **refusal)
 		errno = error;
 		return NULL;
 	}
-	/* A command that is run must not keep a connection that has ended. */
+	/* A command that is run must not keep the connection open after its end here. */
 	fcntl(made->fd, F_SETFD, FD_CLOEXEC);
 	redisSetTimeout(made, patience);
 	if (settings.port)
@@ -315,7 +313,10 @@ redisContext *server_try(unsigned int seconds, redisReply **refusal)
 	return NULL;
 }
 
-/* A wrong password ends the program. NULL, with errno, if there is no connection. */
+/*
+ * Connects. A wrong password ends the program. Returns NULL and sets errno if there is no
+ * connection.
+ */
 redisContext *server_connect(unsigned int seconds)
 {
 	redisReply *refusal;
@@ -327,7 +328,7 @@ redisContext *server_connect(unsigned int seconds)
 	return made;
 }
 
-/* A connection that ends is told by an error, the end of a pipe by the signal. */
+/* A connection that breaks gives an error here, while a pipe that breaks still gives the signal. */
 void server_open(const struct args *args)
 {
 	server_settings(args);
@@ -338,7 +339,7 @@ void server_open(const struct args *args)
 		exit(server_trouble());
 }
 
-/* Puts a request into what is to be sent. */
+/* Formats a request into the output buffer. */
 bool server_append(redisContext *to, struct request *request)
 {
 	int result = redisAppendCommandArgv(to, request->count,
@@ -350,7 +351,7 @@ bool server_append(redisContext *to, struct request *request)
 	return result == REDIS_OK;
 }
 
-/* Ends the program if there is no answer. */
+/* Asks, and returns the answer. Ends the program if there is no answer. */
 redisReply *ask(struct request *request)
 {
 	redisReply *reply;
@@ -367,7 +368,7 @@ redisReply *ask(struct request *request)
 	    server->errstr);
 }
 
-/* A value of an answer that has names and values; NULL if it is not there. */
+/* Finds a value in an answer that has names and values; NULL if it is not there. */
 const redisReply *field(const redisReply *map, const char *name)
 {
 	size_t i;

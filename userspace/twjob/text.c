@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Text in UTF-8. The C library would need a locale for it, which may not be there.
- */
+/* Text in UTF-8. The C library would need a locale for UTF-8, which may not be there. */
 #include "twjob.h"
 
-/* The length of the character that @text begins with; 0 if it is none, or a zero. */
+/* Returns the length of the character that @text begins with; 0 if it is none, or a zero. */
 size_t utf8_length(const char *text, size_t length)
 {
 	const unsigned char *at = (const unsigned char *)text;
-	/* The least byte that may follow the first one, and the greatest. */
+	/* The least and the greatest byte that may follow the first byte. */
 	unsigned char least = 0x80, most = 0xbf;
 	size_t more, i;
 

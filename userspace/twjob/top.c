@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * top: what the queues do at present. On a terminal the table is drawn again and again.
- */
+/* top: shows what the queues do at present. On a terminal the table is drawn again and again. */
 #include <ctype.h>
 #include <math.h>
 
@@ -9,7 +7,7 @@
 
 #define EVERY		(2 * NSEC_PER_SEC)
 #define CLEAR		"\033[H\033[2J"
-/* Lines of a screen that are no rows: the server's figures, headings, and the cursor's. */
+/* The lines of a screen that are no rows: the server's figures, the headings, the cursor's line. */
 #define OTHER_LINES	3
 
 enum {
@@ -73,7 +71,7 @@ static int by_due(const void *one, const void *other)
 	return due[0] != due[1] ? (due[0] < due[1] ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* What a terminal would take amiss is left out: no figure's name has that. */
+/* Characters that could disturb a terminal are left out. No figure's name has any. */
 static void put_words(const redisReply *stats)
 {
 	size_t i;

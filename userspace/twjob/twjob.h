@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * twjob: declarations for all its files. verbs.c has the table of verbs and options.
- * What it shares with twctl is in ../tool/tool.h.
+ * twjob: declarations for all its files. verbs.c has the table of verbs and options. Code that
+ * it shares with twctl is in ../tool/tool.h.
  */
 #ifndef TWJOB_H
 #define TWJOB_H
@@ -76,7 +76,7 @@ enum {
 /* The states of jobs, in the order of a job's life. */
 #define JOB_STATES	"delayed ready held waiting buried done"
 
-/* What messages say about accepted times. */
+/* Messages tell this form of times. */
 #define POINT_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
 			"'tomorrow 8am', or '2026-12-01 08:00'"
 
@@ -112,7 +112,7 @@ enum status verb_top(const struct args *args);
 enum status verb_web(const struct args *args);
 enum status verb_backup(const struct args *args);
 
-/* What is said to the server (server.c) */
+/* Requests to the server (server.c) */
 
 #define MOST_WORDS	1100
 
@@ -153,7 +153,7 @@ __noreturn void program_run(const char *program, const char *package,
 size_t utf8_length(const char *text, size_t length);
 bool utf8_all(const char *text, size_t length);
 
-/* What putting jobs has in common (jobs.c) */
+/* Parts of putting a job that several verbs share (jobs.c) */
 
 void put_add_body(struct request *request, const struct args *args);
 enum status put_answer(struct out *out, const struct args *args,

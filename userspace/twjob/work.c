@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * work: a command for each job that is due, some of them at a time. Each worker has
- * a connection of its own, by which it waits for a job, extends the job's lease
- * while the command runs, and answers.
+ * work: runs a command for each job that is due, several at a time. Each worker has a
+ * connection of its own, by which it waits for a job, extends the job's lease while the
+ * command runs, and answers.
  *
  * A connection that ends is made again. The receipt of a job is good by any
  * connection, so a command that ran meanwhile goes on, and its job with it as long as
@@ -17,31 +17,32 @@
 #include "twjob.h"
 
 #define MOST_WORKERS	1000
-/* Time between attempts to connect. */
+/* The time between attempts to connect. */
 #define RETRY		(NSEC_PER_SEC / 2)
-/* A command that was told to end has so long until it is killed. */
+/* The time from SIGTERM to SIGKILL for a command that was told to end. */
 #define GRACE		(5 * NSEC_PER_SEC)
-/* For an answer of a daemon that works, when connecting and when ending: seconds. */
+/* The seconds that a daemon that works may take to answer, when workers connect and end. */
 #define PATIENCE	10
 
 enum {
 	QUEUE, ID, RECEIPT, ATTEMPT, DUE, KEY, BODY, NR_FIELDS
 };
 
-/* What becomes of a job: the work is done; it can never be; it has failed; nobody has tried. */
+/* What becomes of a job: done, can never be done, failed, or not tried by anybody. */
 enum outcome {
 	DONE, HOPELESS, FAILED, UNTRIED
 };
 
 /*
- * @server: NULL when there is no connection. @extending, @asking, what is left of the lease,
- * @questions, @answering: what twjobd will answer, in this order; when none of them is
- * there, it is a take. @leaving: the connection takes no further job, and ends. @taken: the
- * answer with the job, NULL if there is none. @pid: 0 when no command runs. @outcome and
- * @how it came to it are known then. @backoff: the job or its queue has one. @again: the
- * outcome has been told by a connection that ended before the answer. @next: when to
- * connect, to extend the lease, or to tell the outcome. @end: when the command has to end,
- * or to give up the rest. @ended: the command was told to. @lost: the job is another's.
+ * @server: NULL when there is no connection. @extending, @asking (what is left of the lease),
+ * @questions, @answering: the answers that twjobd owes, in this order; if all are 0, it owes
+ * the answer to a take. @leaving: the connection takes no further job, and ends. @taken: the
+ * answer with the job, NULL if there is none. @pid: 0 when no command runs. @outcome and @how,
+ * its reason, are known when the command has ended. @backoff: the job or its queue has a
+ * BACKOFF. @again: the outcome has been told by a connection that ended before the answer.
+ * @next: when to connect, to extend the lease, or to tell the outcome. @end: when the command
+ * has to end, or when to give up. @ended: the command was told to end. @lost: another worker
+ * has the job.
  */
 struct worker {
 	redisContext	*server;
@@ -70,8 +71,8 @@ struct pool {
 	int			jobs;		/* workers */
 	uint64_t		timeout;
 	bool			ending;
-	bool			unconnected;	/* it has been told */
-	bool			refused;	/* likewise */
+	bool			unconnected;	/* the loss of the connection has been told */
+	bool			refused;	/* the refusal has been told */
 	unsigned long long	commands, failed, lost;
 	enum status		status;
 };
@@ -110,7 +111,7 @@ static void lose_job(struct pool *pool, struct worker *worker, const char *why)
 	worker->lost = true;
 }
 
-/* The connection has ended, or is of no use. */
+/* Ends a connection that has ended, or is of no use. */
 static void disconnect(struct worker *worker)
 {
 	redisFree(worker->server);
@@ -131,7 +132,7 @@ static void end_pool(struct pool *pool, enum status status)
 		pool->status = status;
 }
 
-/* An answer that is an error, which is not about a job. */
+/* Deals with an error of twjobd that is not about a job. */
 static void fail(struct pool *pool, struct worker *worker,
 		 const redisReply *reply, const char *queue)
 {
@@ -140,7 +141,7 @@ static void fail(struct pool *pool, struct worker *worker,
 	if (!pool->refused)
 		refused(reply, queue, &status);
 	pool->refused = true;
-	/* It does not get better by another try. */
+	/* Another try would not help with these errors. */
 	if (!strncmp(reply->str, "NOQUEUE", 7) || !strncmp(reply->str, "NOAUTH", 6) ||
 	    !strncmp(reply->str, "NOPERM", 6) || !strncmp(reply->str, "ERR", 3))
 		end_pool(pool, status);
@@ -175,8 +176,8 @@ static void append_take(struct pool *pool, struct worker *worker)
 }
 
 /*
- * The end of what is sent ends a take that waits, and the connection. If a job comes
- * before that, it is read, and given back.
+ * A half-closed connection ends a take that waits, and then the connection. If a job comes
+ * before, it is read and given back.
  */
 static void leave(struct worker *worker)
 {
@@ -184,7 +185,7 @@ static void leave(struct worker *worker)
 	worker->leaving = true;
 }
 
-/* What does not work for one worker is not tried for the others now. */
+/* The other workers do not try to connect now either, as it would fail for them, too. */
 static void not_connected(struct pool *pool)
 {
 	int i;
@@ -216,7 +217,10 @@ static void begin_answer(struct request *request, const struct worker *worker,
 	request_add(request, "%s", job_field(worker, RECEIPT)->str);
 }
 
-/* Asks what is left of the lease, which can be the job's own. @extend: it begins again before. */
+/*
+ * Asks what is left of the lease, which can be the job's own. @extend: the lease begins again
+ * first.
+ */
 static void ask_lease(struct worker *worker, bool extend)
 {
 	struct request request;
@@ -230,7 +234,7 @@ static void ask_lease(struct worker *worker, bool extend)
 	flush(worker);
 }
 
-/* The body as a file, so that the command may leave it unread. */
+/* Writes the body to a file, so that the command may leave it unread. */
 static int body_file(const redisReply *body)
 {
 	int fd = memfd_create("body", MFD_CLOEXEC);
@@ -278,7 +282,7 @@ static void send_answer(struct worker *worker, struct request *request)
 	flush(worker);
 }
 
-/* Without a BACKOFF the job would come again at once. */
+/* Tells a failure. Without a BACKOFF the job would come again at once, and gets a delay. */
 static void tell_failure(struct worker *worker)
 {
 	unsigned int attempt = job_field(worker, ATTEMPT)->integer;
@@ -351,7 +355,7 @@ static void connect_worker(struct pool *pool, struct worker *worker)
 		append_take(pool, worker);
 }
 
-/* A machine that cannot start a process now should not be loaded further. */
+/* A machine that cannot start a process now should not be loaded further, and the tool ends. */
 static void cannot_start(struct pool *pool, struct worker *worker)
 {
 	complain("cannot start a process: %s; ending", strerror(errno));
@@ -398,7 +402,7 @@ static void take_extension(struct pool *pool, struct worker *worker,
 		lose_job(pool, worker, reply->str);
 }
 
-/* After a third of the lease: an extension may be late by two thirds of it. */
+/* The lease is extended after a third of it: an extension may be late by two thirds. */
 static void take_lease(struct pool *pool, struct worker *worker, const redisReply *reply)
 {
 	uint64_t third = number_field(reply, "lease_left_ms") * NSEC_PER_MSEC / 3;
@@ -414,7 +418,7 @@ static void take_lease(struct pool *pool, struct worker *worker, const redisRepl
 		worker->next = end_after(RETRY);
 }
 
-/* An error is no news of a BACKOFF. */
+/* An answer that is an error tells nothing about a BACKOFF. */
 static void take_settings(struct worker *worker,
 			  const redisReply *reply)
 {
@@ -455,7 +459,7 @@ static bool is_job(const redisReply *reply)
 	       reply->element[0]->elements == NR_FIELDS;
 }
 
-/* A job that comes when the connection takes none any more is given back. */
+/* A job that comes on a connection that is leaving is given back. */
 static void take_job(struct pool *pool, struct worker *worker, redisReply *reply)
 {
 	worker->taken = reply;
@@ -470,7 +474,7 @@ static void take_job(struct pool *pool, struct worker *worker, redisReply *reply
 	worker->next = end_after(0);
 }
 
-/* The next answer, which it frees or keeps. */
+/* Deals with the next answer, and frees or keeps it. */
 static void hear(struct pool *pool, struct worker *worker, redisReply *reply)
 {
 	if (worker->extending)
@@ -510,7 +514,7 @@ static void read_answers(struct pool *pool, struct worker *worker)
 	}
 }
 
-/* What the end of a command means for its job. */
+/* Finds what the end of a command means for its job. */
 static void judge(struct pool *pool, struct worker *worker, int status)
 {
 	char how[48];
@@ -545,7 +549,7 @@ static void finished(struct pool *pool, struct worker *worker, int status)
 		settle(worker);
 }
 
-/* What a command that was told to end leaves of its process group, is killed. */
+/* The process group of a command that was told to end is killed with what is left in it. */
 static void reap(struct pool *pool)
 {
 	siginfo_t info = { };
@@ -573,7 +577,7 @@ static void end_command(struct worker *worker)
 	worker->ended = true;
 }
 
-/* The program is to end, and twjobd does not answer. */
+/* Gives up the job: the program is to end, and twjobd does not answer. */
 static void give_up(struct pool *pool, struct worker *worker)
 {
 	if (worker->taken)
@@ -583,7 +587,7 @@ static void give_up(struct pool *pool, struct worker *worker)
 		disconnect(worker);
 }
 
-/* Does what is due. */
+/* Does what is due for a worker. */
 static void tick(struct pool *pool, struct worker *worker)
 {
 	uint64_t now = end_after(0);
@@ -604,7 +608,7 @@ static void tick(struct pool *pool, struct worker *worker)
 		settle(worker);
 }
 
-/* Whether it has something to end before the program can. */
+/* Whether the worker has something to end before the program can end. */
 static bool is_busy(struct worker *worker)
 {
 	if (!worker->taken && worker->server && !worker->leaving)
@@ -643,7 +647,7 @@ static void wait_for_all(struct pool *pool)
 	}
 }
 
-/* Until it is told to end, and no command runs. */
+/* Runs until it is told to end and no command runs. */
 static void run(struct pool *pool)
 {
 	for (;;) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What a browser may change. Who may is known by now.
- */
+/* The changes that a browser may make. The door has already decided who may. */
 #include <ctype.h>
 
 #include "web.h"
 
-/* The route's last word is the verb's. */
+/* The last word of the route is the word of the verb. */
 static const char *action_of(const struct exchange *exchange)
 {
 	return strrchr(exchange->route->pattern, '/') + 1;
@@ -25,7 +23,7 @@ static void begin_change(struct exchange *exchange, struct request *request)
 	request_add_bytes(request, exchange->name[0].text, exchange->name[0].length);
 }
 
-/* twjobd answers OK. */
+/* Makes a change of a queue, to which twjobd answers OK. */
 void change_queue(struct exchange *exchange)
 {
 	struct request request;
@@ -39,7 +37,10 @@ void change_queue(struct exchange *exchange)
 	page_go(exchange, &exchange->name[0], 0);
 }
 
-/* twjobd answers 1, or 0 if there is no such job. @stays: the job is there afterwards. */
+/*
+ * Makes a change of a job. twjobd answers 1, or 0 if there is no such job. @stays: the job is
+ * there afterwards.
+ */
 static void change(struct exchange *exchange, struct request *request, uint64_t id, bool stays)
 {
 	redisReply *reply = web_answer(exchange, request);

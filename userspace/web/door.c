@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The door decides who may ask. The mode of a socket of the file system says who may
- * connect. An address asks each browser for the token in its path. A browser has to call this
- * server by a name of this machine: otherwise a page from elsewhere has made its own name lead
- * here. A change has to come from a page of this server.
+ * The door decides who may ask. The mode of a socket of the file system says who may connect.
+ * An address asks each browser for the token in its path. A browser has to call this server by
+ * a name of this machine: otherwise a page from elsewhere could make its own name lead to this
+ * server. A change has to come from a page of this server.
  */
 #include "web.h"
 
@@ -23,7 +23,7 @@ static enum MHD_Result count_host(void *cls, enum MHD_ValueKind kind, const char
 	return MHD_YES;
 }
 
-/* By a tunnel any port may lead to a socket of the file system. */
+/* Through a tunnel, any port may lead to a socket of the file system. */
 static bool is_own_port(const char *port)
 {
 	char own[16];
@@ -52,7 +52,10 @@ bool door_host(struct exchange *exchange)
 	return false;
 }
 
-/* Takes the token from the path. How long it takes does not tell how much of it is right. */
+/*
+ * Takes the token from the path. The time that it takes does not tell how much of the token is
+ * right.
+ */
 bool door_token(struct exchange *exchange)
 {
 	const struct part *given = &exchange->path[0];
@@ -71,8 +74,9 @@ bool door_token(struct exchange *exchange)
 }
 
 /*
- * A form of this server's pages comes from the origin "null", because they ask browsers to tell
- * nobody where they come from. Then the browser says that both are of one site.
+ * A form of this server's pages comes from the origin "null", because the pages ask browsers to
+ * tell nobody where a form comes from. In this case the browser says that form and server are
+ * of one site.
  */
 bool door_origin(struct exchange *exchange)
 {

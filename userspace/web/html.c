@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * HTML. Whatever may come from somebody else goes through text() or url().
- */
+/* HTML. All text that may come from somebody else goes through text() or url(). */
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -34,7 +32,7 @@ static const char *entity(char letter)
 	}
 }
 
-/* Characters that are not seen, or that change the order in which others are. */
+/* Whether a character is not seen, or changes the order in which others are seen. */
 static bool is_hidden(const char *at, size_t length)
 {
 	const unsigned char *byte = (const unsigned char *)at;
@@ -50,7 +48,7 @@ static bool is_hidden(const char *at, size_t length)
 	       (byte[1] == 0x81 && byte[2] >= 0xa0);
 }
 
-/* What cannot be shown is told byte by byte in hexadecimal. */
+/* Bytes that cannot be shown are told in hexadecimal. */
 void text(struct exchange *exchange, const char *bytes, size_t length)
 {
 	while (length) {
@@ -103,7 +101,7 @@ static void put_navigation(struct exchange *exchange)
 	html(exchange, "</nav>\n");
 }
 
-/* @title: a text of this program, or one that is escaped again where it is put. */
+/* @title: a text of this program, or a text that is escaped again where it is put. */
 void page_begin(struct exchange *exchange, unsigned int status, const char *title)
 {
 	exchange->status = status;
@@ -125,7 +123,7 @@ void page_end(struct exchange *exchange)
 	html(exchange, "</main>\n</body>\n</html>\n");
 }
 
-/* A browser without the token gets no address that has the token. */
+/* A browser without the token must get no address that has the token. */
 static void begin_bare(struct exchange *exchange, unsigned int status)
 {
 	exchange->status = status;
@@ -134,7 +132,7 @@ static void begin_bare(struct exchange *exchange, unsigned int status)
 	     "<title>%u</title>\n</head>\n<body>\n<main>\n", status);
 }
 
-/* A page that says what is wrong. What was put before it is forgotten. */
+/* Puts a page that says what is wrong. All that was put before is forgotten. */
 void page_wrong(struct exchange *exchange, unsigned int status, const char *format, ...)
 {
 	char *line;
@@ -158,7 +156,10 @@ void page_wrong(struct exchange *exchange, unsigned int status, const char *form
 	free(line);
 }
 
-/* Sends the browser to the page of a job, or with an @id of 0 of its queue, or to the first. */
+/*
+ * Sends the browser to the page of a job, with an @id of 0 to the page of its queue, without a
+ * queue to the first page.
+ */
 void page_go(struct exchange *exchange, const struct part *queue, long long id)
 {
 	size_t size;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is asked by HTTP, and answered. Everything that is refused is so before anything is
- * asked of twjobd.
+ * HTTP: requests and answers. A request that is refused is refused before twjobd is asked
+ * anything.
  */
 #include <strings.h>
 
 #include "web.h"
 
 #define MOST_CONNECTIONS	64
-/* Bytes that a request's head may have. */
+/* The bytes that the head of a request may have. */
 #define HEAD_SIZE		32768
-/* Seconds for a browser to send something. */
+/* The seconds that a browser has to send something. */
 #define PATIENCE		20
 
-/* Told to browsers with each answer. */
+/* Browsers are told these fields with each answer. */
 static const char * const headers[][2] = {
 	{ "Cache-Control", "no-store" },
 	{ "Content-Security-Policy",
@@ -57,7 +57,7 @@ static void find_route(struct exchange *exchange)
 		page_wrong(exchange, MHD_HTTP_NOT_FOUND, "There is no such page.");
 }
 
-/* Looks at what is asked for. An answer is there if that is refused. */
+/* Looks at what is asked for. If it is refused, the exchange has its answer. */
 static void look_at_path(struct exchange *exchange)
 {
 	if (!exchange->uri || !path_parse(exchange))
@@ -159,7 +159,7 @@ static enum MHD_Result answer(struct exchange *exchange)
 	return result;
 }
 
-/* The exchange begins with the head, before the address has been looked at by anybody. */
+/* Begins an exchange, before its head is complete and before anybody has looked at the address. */
 static void *begin(void *cls, const char *uri, struct MHD_Connection *connection)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
@@ -204,7 +204,7 @@ static enum MHD_Result begin_exchange(struct exchange *exchange, const char *met
 	return exchange->status ? answer(exchange) : MHD_YES;
 }
 
-/* A piece of a form, which is not longer than its head has told. */
+/* Takes a piece of a form. A form is not longer than its head has told. */
 static enum MHD_Result take_piece(struct exchange *exchange, const char *piece, size_t *size)
 {
 	if (*size > FORM_SIZE - exchange->form_length)
@@ -234,7 +234,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	return answer(exchange);
 }
 
-/* Addresses are decoded here. */
+/* This program decodes addresses itself. */
 static size_t leave_as_it_is(void *cls, struct MHD_Connection *connection, char *text)
 {
 	(void)cls;

@@ -4,13 +4,13 @@
  */
 #include "web.h"
 
-/* Jobs on a page, and how many answers without any are asked for to find some. */
+/* The jobs on a page, and how many answers without jobs are read to find some. */
 #define ON_PAGE		50
 #define MOST_ANSWERS	20
 #define MOST_COLUMNS	24
 #define MAX_ID		(INT64_MAX / 16)
 
-/* Names of what the jobs of a table have. */
+/* The names of the values that the jobs of a table have. */
 struct columns {
 	const char	*name[MOST_COLUMNS];
 	int		count;
@@ -42,7 +42,7 @@ static void add_columns(struct columns *columns, const redisReply *jobs)
 	}
 }
 
-/* The number of a job leads to it, if it is one that has not ended. */
+/* Puts a value. The number of a job leads to the job, if it has not ended. */
 static void put_cell(struct exchange *exchange, const char *name, const redisReply *value,
 		     const struct part *linked)
 {
@@ -60,7 +60,7 @@ static void put_cell(struct exchange *exchange, const char *name, const redisRep
 	html(exchange, "</td>");
 }
 
-/* The head of a column, which is at the side at which its values are. */
+/* Puts the head of a column at the side where its values are. */
 static void put_head(struct exchange *exchange, const char *name, const redisReply *jobs)
 {
 	const redisReply *value = NULL;
@@ -74,7 +74,7 @@ static void put_head(struct exchange *exchange, const char *name, const redisRep
 	html(exchange, "</th>");
 }
 
-/* @queue: whose jobs' numbers lead to them, or NULL. */
+/* @queue: the queue of the jobs, whose numbers lead to the jobs, or NULL. */
 static void put_jobs(struct exchange *exchange, const redisReply *jobs, const struct part *queue)
 {
 	struct columns columns = { };
@@ -121,7 +121,10 @@ static redisReply *ask_for_list(struct exchange *exchange, const char *verb,
 	return web_answer(exchange, &request);
 }
 
-/* The first answer that has jobs, or the last one. NULL: the page says why there is none. */
+/*
+ * Returns the first answer that has jobs, or the last answer. NULL: the page says why there is
+ * none.
+ */
 static redisReply *get_list(struct exchange *exchange, const char *verb, const struct part *queue)
 {
 	const struct part *given = field_of(exchange, "cursor");
@@ -151,7 +154,7 @@ static redisReply *get_list(struct exchange *exchange, const char *verb, const s
 	return reply;
 }
 
-/* Leads to the next ones of a list, with the same question. */
+/* Puts a link to the next jobs of a list, with the same question. */
 static void put_next(struct exchange *exchange, const redisReply *list)
 {
 	const struct part *state = field_of(exchange, "state");
@@ -204,7 +207,7 @@ static void put_search(struct exchange *exchange, const struct part *queue)
 	html(exchange, "</div>\n");
 }
 
-/* Ends by what the page begins with, the figures of the queue. */
+/* Begins the page of a queue, up to the figures of the queue. */
 static bool begin_queue(struct exchange *exchange, const struct part *queue)
 {
 	struct request request;
@@ -261,7 +264,7 @@ void page_done(struct exchange *exchange)
 	freeReplyObject(list);
 }
 
-/* One queue's rules, the first of them or those behind the cursor. */
+/* Puts the rules of a queue: the first ones, or the ones behind the cursor. */
 static bool put_rules(struct exchange *exchange, const struct part *queue)
 {
 	redisReply *list = get_list(exchange, "TW.RULES", queue);
@@ -283,7 +286,7 @@ static bool put_rules(struct exchange *exchange, const struct part *queue)
 	return true;
 }
 
-/* The rules are those of all queues, or of the one queue that the question names. */
+/* Puts the rules of all queues, or of the one queue that the question names. */
 void page_rules(struct exchange *exchange)
 {
 	const struct part *only = field_of(exchange, "queue");
@@ -310,7 +313,7 @@ void page_rules(struct exchange *exchange)
 	freeReplyObject(names);
 }
 
-/* Asks for a job. NULL: there is none, and the page says so. */
+/* Asks for a job. NULL: there is no such job, and the page says so. */
 static redisReply *get_job(struct exchange *exchange, const char *verb, const struct part *queue,
 			   const struct part *which)
 {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Pages about queues as a whole, and about those that are connected.
- */
+/* Pages about queues as a whole, and about connected clients. */
 #include <math.h>
 
 #include "web.h"
 
-/* What the first page shows of a queue, if twjobd tells it. */
+/* The first page shows these figures of a queue, if twjobd tells them. */
 static const char * const figures[] = {
 	"pending", "due", "oldest_ms", "held", "waiting", "buried", "done",
 };
@@ -41,7 +39,7 @@ static void put_action(struct exchange *exchange, const struct part *queue, cons
 	form_end(exchange, action);
 }
 
-/* What the queue's state leads to. */
+/* Puts the actions that the queue's state allows. */
 void put_actions(struct exchange *exchange, const struct part *queue, const redisReply *stats)
 {
 	bool paused = number_field(stats, "paused"), draining = number_field(stats, "draining");
@@ -56,7 +54,7 @@ void put_actions(struct exchange *exchange, const struct part *queue, const redi
 		put_action(exchange, queue, "resume");
 }
 
-/* Heads of the figures that are in @stats, or their values. */
+/* Puts the heads of the figures that are in @stats, or their values. */
 static void put_figures(struct exchange *exchange, const redisReply *stats, bool heads)
 {
 	size_t i;
@@ -143,7 +141,7 @@ void page_queues(struct exchange *exchange)
 	overview_free(&overview);
 }
 
-/* Connections: lines of NAME=VALUE, with blanks between. */
+/* Puts the connections: lines of NAME=VALUE, with blanks between. */
 
 static void put_client(struct exchange *exchange, char *line, bool heads)
 {

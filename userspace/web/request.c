@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Paths, questions and forms: what is not as it should be is refused, not guessed.
- */
+/* Paths, questions and forms: errors are refused, and nothing is guessed. */
 #include <ctype.h>
 
 #include "web.h"
@@ -33,7 +31,7 @@ static bool decode(char *from, bool plus, struct part *part)
 	return true;
 }
 
-/* "NAME=VALUE&NAME=VALUE". More fields than any form has are refused. */
+/* Reads "NAME=VALUE&NAME=VALUE". More fields than any form has are refused. */
 bool fields_parse(struct exchange *exchange, char *text)
 {
 	char *one, *equals;
@@ -74,7 +72,7 @@ bool path_parse(struct exchange *exchange)
 	return !question || fields_parse(exchange, question);
 }
 
-/* The first field of this name that is not empty, NULL if there is none. */
+/* Returns the first field of this name that is not empty, NULL if there is none. */
 const struct part *field_of(const struct exchange *exchange, const char *name)
 {
 	int i;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The connection to twjobd. It is made when it is needed, and again when it has ended.
- * Nothing is sent twice.
+ * The connection to twjobd. It is made when it is needed, and again when it has ended. No
+ * request is sent twice.
  */
 #include "web.h"
 
-/* Seconds for an answer: the browser waits. */
+/* The seconds that an answer may take, while the browser waits. */
 #define PATIENCE	10
 
 static redisContext *server;
@@ -19,7 +19,10 @@ static void disconnect(const char *reason)
 	server = NULL;
 }
 
-/* Between an answer and the next question nothing is to be read, but the end. */
+/*
+ * Whether the connection has ended. Between an answer and the next question nothing else can
+ * be read.
+ */
 static bool has_ended(void)
 {
 	struct pollfd fd = { .fd = server->fd, .events = POLLIN };
@@ -72,7 +75,7 @@ void page_lost(struct exchange *exchange)
 		   "The change may have been made or not." : "Try it again later.");
 }
 
-/* What errors of twjobd are by HTTP; see ERRORS in twjob-protocol(7). */
+/* The statuses of HTTP for errors of twjobd; see ERRORS in twjob-protocol(7). */
 static const struct {
 	const char	*word;
 	unsigned int	status;
@@ -102,7 +105,7 @@ void page_refused(struct exchange *exchange, const redisReply *reply)
 	page_wrong(exchange, status, "twjobd says: %s", reply->str);
 }
 
-/* An answer that is no error. NULL: there is none, and the page says why. */
+/* Returns an answer that is no error. NULL: there is none, and the page says why. */
 redisReply *web_answer(struct exchange *exchange, struct request *request)
 {
 	redisReply *reply = web_ask(request);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Values of twjobd's answers, by their names: a page shows what an answer has, also what
- * this program does not know.
+ * Values of twjobd's answers, by their names: a page shows all that an answer has, also values
+ * that this program does not know.
  */
 #include <ctype.h>
 
 #include "web.h"
 
-/* Bytes that are shown: of a value in a table, of a body, and of one in hexadecimal. */
+/* The most bytes that are shown: of a value in a table, of a body, of a body in hexadecimal. */
 #define MOST_VALUE	1024
 #define MOST_BODY	65536
 #define MOST_HEX	4096
 #define HEX_LINE	16
 /* JSON that is nested deeper is shown as text. */
 #define MOST_DEPTH	32
-/* Smaller numbers are no times: a queue's "due" is a number of jobs. 1973. */
+/* Smaller numbers are no times after 1973: a queue's "due", for one, is a number of jobs. */
 #define LEAST_TIME	100000000000
-/* Longer times are shown as the numbers that they are. */
+/* Longer times are shown as plain numbers. */
 #define MOST_MS		((long long)(TIME_MAX_NS / NSEC_PER_MSEC))
 
 static bool ends_in(const char *name, const char *end)
@@ -26,7 +26,7 @@ static bool ends_in(const char *name, const char *end)
 	return length > of_end && !strcmp(name + length - of_end, end);
 }
 
-/* "lease_left_ms" is told as "lease left". */
+/* Puts a name as words: "lease_left_ms" becomes "lease left". */
 void put_label(struct exchange *exchange, const char *name)
 {
 	size_t length = strlen(name) - (ends_in(name, "_ms") ? 3 : 0), i;
@@ -35,7 +35,7 @@ void put_label(struct exchange *exchange, const char *name)
 		text(exchange, name[i] == '_' ? " " : &name[i], 1);
 }
 
-/* Milliseconds since 1970. */
+/* Puts a time, given in milliseconds since 1970. */
 static void put_time(struct exchange *exchange, long long ms)
 {
 	int64_t from_now = ms * (int64_t)NSEC_PER_MSEC - (int64_t)real_now();
@@ -80,7 +80,7 @@ void put_value(struct exchange *exchange, const char *name, const redisReply *va
 	}
 }
 
-/* All names and values, but a body, which is shown by itself. */
+/* Puts all names and values, except a body, which is shown by itself. */
 void put_map(struct exchange *exchange, const redisReply *map)
 {
 	size_t i;
@@ -100,7 +100,7 @@ void put_map(struct exchange *exchange, const redisReply *map)
 	html(exchange, "</table>\n");
 }
 
-/* Bodies */
+/* This part shows bodies. */
 
 static void put_hex(struct exchange *exchange, const char *bytes, size_t length)
 {
@@ -121,7 +121,7 @@ static void put_hex(struct exchange *exchange, const char *bytes, size_t length)
 	}
 }
 
-/* The length of a string in quotes, 0 if it does not end. */
+/* Returns the length of a string in quotes, 0 if it does not end. */
 static size_t string_length(const char *at, size_t left)
 {
 	size_t i;
@@ -134,7 +134,7 @@ static size_t string_length(const char *at, size_t left)
 	return 0;
 }
 
-/* Whether it looks like JSON: brackets and quotes have their ends, in the right order. */
+/* Whether a body looks like JSON: brackets and quotes end in the right order. */
 static bool is_json(const char *at, size_t length)
 {
 	char open[MOST_DEPTH];
@@ -160,7 +160,7 @@ static void put_indent(struct exchange *exchange, int depth)
 	html(exchange, "\n%*s", 2 * depth, "");
 }
 
-/* A line for each member. Only blanks between them are changed. */
+/* Puts a line for each member. Only blanks between members are changed. */
 static void put_json(struct exchange *exchange, const char *at, size_t length)
 {
 	size_t one;
@@ -197,7 +197,7 @@ static void put_choices(struct exchange *exchange, const char *chosen)
 	html(exchange, "</p>\n");
 }
 
-/* The question may say how a body is shown. Else the body's looks decide. */
+/* Shows a body as the question says, else by the body's looks. */
 static const char *kind_of(const struct exchange *exchange, const redisReply *body)
 {
 	const struct part *as = field_of(exchange, "as");

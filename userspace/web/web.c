@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The beginning and the end: where it listens, and for how long.
- */
+/* The beginning and the end: where the server listens, and for how long. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/random.h>
@@ -52,7 +50,7 @@ static __noreturn void cannot_listen(const char *address)
 	    "--listen '%s': %s", address, strerror(errno));
 }
 
-/* Only this machine: what is said by HTTP can be read on its way. Port 0: any. */
+/* Listens for this machine only, because HTTP can be read on its way. Port 0 means any port. */
 static int listen_port(const char *address)
 {
 	struct sockaddr_in where = {
@@ -76,7 +74,7 @@ static int listen_port(const char *address)
 	return fd;
 }
 
-/* A socket that nobody listens at has been left by a process that is gone. */
+/* A socket at which nobody listens was left by a process that has gone. */
 static void remove_old(const struct sockaddr_un *where)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -88,7 +86,7 @@ static void remove_old(const struct sockaddr_un *where)
 	close(fd);
 }
 
-/* The mode is right from the beginning. */
+/* The socket has the right mode from the beginning. */
 static int listen_path(const char *path)
 {
 	struct sockaddr_un where = { .sun_family = AF_UNIX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * twjob-web: declarations for all its files. 'twjob web' runs it. It is an ordinary client of
- * twjobd; what it shares with twjob is in ../twjob/twjob.h.
+ * twjobd; code that it shares with twjob is in ../twjob/twjob.h.
  *
  * All that a page shows may be written by somebody else, and is put by text() or url(), never
  * by html().
@@ -13,12 +13,12 @@
 
 #include "overview.h"
 
-/* Parts of a path, and fields of a form, that count. */
+/* The most parts of a path, and the most fields of a form, that are read. */
 #define MOST_PARTS	8
 #define MOST_FIELDS	8
-/* Bytes of a form. */
+/* The most bytes of a form. */
 #define FORM_SIZE	4096
-/* The token of an address, 128 bits, in hexadecimal. */
+/* The length of the token of an address: 128 bits, in hexadecimal. */
 #define TOKEN_SIZE	33
 
 /* Bytes that a browser sent, decoded, with a zero behind them. */
@@ -27,15 +27,15 @@ struct part {
 	size_t	length;
 };
 
-/* @name: of a question's or form's field. */
+/* @name: the name of a question's or form's field. */
 struct field {
 	struct part name, value;
 };
 
 /*
- * What a browser asks for, and the answer. @uri: as it came. @name: the parts of the path
- * that are names, as the route tells. @status: of the answer, 0 until it is known. @page: what
- * is put into it. @location: where the browser is sent to.
+ * The request of a browser, and the answer. @uri: the address as it came. @name: the parts of
+ * the path that are names, as the route tells. @status: the status of the answer, 0 until it
+ * is known. @page: the page so far. @location: the address to which the browser is sent.
  */
 struct exchange {
 	struct MHD_Connection	*connection;
@@ -58,8 +58,8 @@ struct exchange {
 };
 
 /*
- * @pattern: of the path below the token, with * for a name. @change: it changes something, so
- * it takes a POST, and no page of a server that is only read leads there.
+ * @pattern: the path below the token, with * for a name. @change: the route changes something
+ * and takes a POST, and no page of a read-only server leads to it.
  */
 struct route {
 	const char	*pattern;
@@ -69,7 +69,7 @@ struct route {
 
 extern const struct route routes[];
 
-/* What the command line says (web.c). @prefix: what each path begins with, "" or "/TOKEN". */
+/* The settings of the command line (web.c). @prefix: the beginning of each path, "" or "/TOKEN". */
 extern struct settings {
 	bool		read_only;
 	bool		unix_socket;
@@ -78,7 +78,7 @@ extern struct settings {
 	unsigned int	port;
 } web;
 
-/* What a browser sends (request.c) */
+/* Input of a browser (request.c) */
 
 bool path_parse(struct exchange *exchange);
 bool fields_parse(struct exchange *exchange, char *text);

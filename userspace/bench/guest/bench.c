@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What all measurements use: see bench.h.
- */
+/* Functions that all measurements use: see bench.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,7 +19,7 @@ void *grab(size_t size)
 	void *memory = malloc(size);
 
 	NEED(memory);
-	/* Its pages must exist when the counting begins. */
+	/* The pages of the memory must exist when the counting begins. */
 	memset(memory, 1, size);
 	return memset(memory, 0, size);
 }
@@ -34,7 +32,7 @@ void sleep_until(u64 at)
 		;
 }
 
-/* Raises the limits of the peers, as far as root may. */
+/* Raises the limits that the peers need, as far as root may. */
 void raise_limits(void)
 {
 	const struct rlimit files = { 1048576, 1048576 };
@@ -43,7 +41,7 @@ void raise_limits(void)
 
 	NEED(!setrlimit(RLIMIT_NOFILE, &files));
 	NEED(!setrlimit(RLIMIT_SIGPENDING, &signals));
-	/* Else 4 % of memory bound how many fds may be watched. */
+	/* Without this, 4 % of memory would limit how many fds may be watched. */
 	NEED(watches && fprintf(watches, "2000000") > 0 && !fclose(watches));
 }
 

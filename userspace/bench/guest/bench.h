@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guest benchmark: what timeouts cost in a guest that runs one instruction
- * per nanosecond, where clock readings count instructions and repeat on any
- * machine, however busy. Each way of keeping timeouts is a struct kind; the
- * measurements (counts.c, crowd.c, job.c, memory.c) know only that; scale.c is
- * about the wheel alone.
+ * The guest benchmark: what timeouts cost in a guest that runs one instruction per nanosecond,
+ * where clock readings count instructions and repeat on any machine, however busy. Each way of
+ * keeping timeouts is a struct kind; the measurements (counts.c, crowd.c, job.c, memory.c)
+ * know only this struct; scale.c is about the wheel alone.
  *
  * The program prints tables for people, and lines "= NAME<tab>VALUE...", which
  * guest/run collects.
@@ -27,7 +26,7 @@ typedef uint32_t u32;
 #define MS	1000000ULL
 #define SEC	1000000000ULL
 #define BATCH	512		/* operations handed over at once */
-#define FAR	(1000 * SEC)	/* not within any measurement */
+#define FAR	(1000 * SEC)	/* later than any measurement ends */
 
 /*
  * A way of keeping timeouts, numbered 0..n-1. Kinds with @flush collect up to
@@ -37,12 +36,12 @@ typedef uint32_t u32;
 struct kind {
 	const char *name;
 	const void *config;
-	/* Makes ready for @n timeouts; the wheels have ticks of @tick ns. */
+	/* Opens the kind for @n timeouts; wheels have ticks of @tick ns. */
 	void (*open)(const struct kind *kind, unsigned int n, u64 tick);
 	void (*close)(void);
 	/* Arms a new timeout, due after @time, or at @time of CLOCK_MONOTONIC. */
 	void (*arm)(unsigned int i, u64 time, bool absolute);
-	/* Makes the timeout due FAR from now, as before. */
+	/* Makes the timeout due FAR from now, as it was before. */
 	void (*rearm)(unsigned int i);
 	void (*cancel)(unsigned int i);
 	/* Moves it a little earlier; touches it, or registers it. Both may be NULL. */
@@ -50,13 +49,13 @@ struct kind {
 	void (*upsert)(unsigned int i);
 	void (*flush)(void);
 	/*
-	 * Waits for what has expired, or not, and reads it. Tells @gone of each,
-	 * if not NULL. Returns how many there were.
+	 * Waits for expired timeouts, or does not wait, and reads them. Tells @gone each of them,
+	 * if @gone is not NULL. Returns how many there were.
 	 */
 	unsigned int (*drain)(bool wait, void (*gone)(unsigned int i));
-	u64 (*bytes)(void);	/* the memory that it reports; or NULL */
+	u64 (*bytes)(void);	/* the memory that it reports, or NULL */
 	unsigned int most;	/* timeouts that it can keep */
-	bool stores;		/* ->rearm stores, nothing to flush */
+	bool stores;		/* ->rearm is a store, with nothing to flush */
 };
 
 extern const struct kind wheel_id, wheel_handle, wheel_batch_id,
@@ -72,7 +71,7 @@ static inline u64 now_of(clockid_t clock)
 	return ts.tv_sec * SEC + ts.tv_nsec;
 }
 
-/* Instructions so far. */
+/* Returns the instructions so far. */
 static inline u64 count_now(void)
 {
 	return now_of(CLOCK_MONOTONIC_RAW);
@@ -96,22 +95,22 @@ void *grab(size_t size);
 void sleep_until(u64 at);
 void raise_limits(void);
 
-/* 0..@n-1 in a random order, the same each time. */
+/* Returns 0..@n-1 in a random order, which is the same each time. */
 u32 *shuffled(unsigned int n);
 
 void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
 
-/* A value for guest/run. */
+/* Tells guest/run a value. */
 void put(const char *name, const char *kind, unsigned int n, double value);
 
 /*
- * A thread that measures for how long others keep it from running. It runs all the
- * while, or it @sleeps and wakes each 100 us. @urgent: real-time priority.
+ * A thread that measures for how long others keep it from running. It runs all the time, or it
+ * @sleeps and wakes each 100 us. @urgent: it has real-time priority.
  */
 struct watcher {
 	pthread_t thread;
 	bool urgent, sleeps;
-	u64 until;		/* of CLOCK_MONOTONIC, when it ends by itself */
+	u64 until;		/* when it ends by itself, in time of CLOCK_MONOTONIC */
 	atomic_bool over;
 	u64 longest;
 };

@@ -30,7 +30,7 @@ static double since(u64 start)
 	return (took - (took < clock_cost ? took : clock_cost)) / (double)BATCH;
 }
 
-/* Does @op on the BATCH timeouts in @which. */
+/* Does @op on the BATCH timeouts in @which, and counts. */
 static double count_op(const struct kind *kind, void (*op)(unsigned int i),
 		       const u32 *which)
 {
@@ -76,7 +76,7 @@ static double count_reads(const struct kind *kind, const u32 *which)
 
 	count_op(kind, kind->cancel, which);
 	count_arm(kind, which, MS);
-	/* Sleep past the end of the wheel's tick. */
+	/* The sleep lasts longer than the wheel's tick. */
 	sleep_until(now_of(CLOCK_MONOTONIC) + 50 * MS);
 	start = count_now();
 	while (seen < BATCH)
@@ -102,7 +102,7 @@ static void count_kind(const struct kind *kind, unsigned int n)
 	for (int try = 0; try < TRIES; try++) {
 		const u32 *some = order + try * BATCH % (n - BATCH + 1);
 
-		/* A new turn of the program's loop, on another tick. */
+		/* The program's loop begins a new turn, on another tick. */
 		sleep_until(now_of(CLOCK_MONOTONIC) + 20 * MS);
 		NEED(!kind->drain(false, NULL));
 		rearm = least(rearm, count_op(kind, kind->rearm, some));
@@ -129,14 +129,14 @@ static void count_kind(const struct kind *kind, unsigned int n)
 
 static int bare;
 
-/* A command that the timerfd refuses shows the cost of a system call. */
+/* A command that the timerfd refuses shows what a system call costs. */
 static void bare_ioctl(unsigned int i)
 {
 	(void)i;
 	NEED(ioctl(bare, SIOCINQ, NULL) < 0);
 }
 
-/* The whole life of a timerfd that nobody watches. */
+/* Counts the whole life of a timerfd that nobody watches. */
 static void timerfd_life(unsigned int i)
 {
 	const struct itimerspec far = { .it_value.tv_sec = FAR / SEC };

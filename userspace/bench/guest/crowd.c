@@ -43,7 +43,7 @@ static void crowd_of(const struct kind *kind, unsigned int n)
 
 	kind->open(kind, n, 10 * MS);
 
-	/* While the real-time thread runs, time goes on and nobody reads. */
+	/* Time goes on while the real-time thread runs, and nobody reads. */
 	due = arm_crowd(kind, n);
 	interrupt.until = due + 50 * MS;
 	start_watcher(&interrupt);

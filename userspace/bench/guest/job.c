@@ -14,16 +14,16 @@
 
 #define USERS		100000
 #define PER_SECOND	3300
-#define TURNS		10	/* of the program's loop in a second */
+#define TURNS		10	/* turns of the program's loop in a second */
 #define QUIT		20	/* users who fall silent in a second */
-#define TIMEOUT		30	/* s: all have to have a turn within */
-#define SETTLE		33	/* s: until the last silent one is reported */
+#define TIMEOUT		30	/* s, within which all users have a turn */
+#define SETTLE		33	/* s, until the last silent user is reported */
 
 struct way {
 	const char *name;
-	const struct kind *kind;	/* NULL: none */
+	const struct kind *kind;	/* NULL: no timeouts */
 	void (*packet)(unsigned int user);
-	void (*turn)(u64 now);		/* at the end of each */
+	void (*turn)(u64 now);		/* called at the end of each turn */
 };
 
 static const struct way *way;
@@ -76,9 +76,9 @@ static void read_expired(u64 now)
 }
 
 /*
- * The scan: a map from a user's id to the time of the last packet, looked
- * through each second. The map is one array with open addressing, half full at
- * most: a simple one and a fast one.
+ * The scan: the program keeps a map from a user's id to the time of the last packet, and looks
+ * through all of it each second. The map is one array with open addressing, half full at most:
+ * a simple one and a fast one.
  */
 #define PLACES	262144
 
@@ -109,7 +109,7 @@ static void map_user(unsigned int user)
 	e->last = map_now;
 }
 
-/* A time of 0 marks a user that is offline: here the map only shrinks. */
+/* A time of 0 marks a user that is offline: in this program the map only shrinks. */
 static void scan(u64 now)
 {
 	static u64 next;
@@ -136,7 +136,7 @@ static void no_turn(u64 now)
 	(void)now;
 }
 
-/* All users send a packet first; what that costs is left out. */
+/* All users send a packet first. The cost of these packets is left out. */
 static void everybody(u64 now)
 {
 	if (way->kind)
@@ -161,7 +161,7 @@ static u64 play(unsigned int seconds)
 		way->kind->open(way->kind, USERS, SEC);
 	everybody(now_of(CLOCK_MONOTONIC));
 
-	/* So many users are silent from the start that each of the others has its turn. */
+	/* So many users are silent from the start that each other user has its turn in time. */
 	for (; active > PER_SECOND * (TIMEOUT - 2); active--)
 		silent[order[active - 1]] = true;
 	begin = now_of(CLOCK_MONOTONIC);

@@ -55,7 +55,9 @@ static void memory_of(const struct kind *kind, unsigned int n)
 {
 	struct used before, after;
 
-	/* The first timeouts, and the program, have allocated their memory before. */
+	/*
+	 * The first timeouts, and the program, have allocated their memory before the measurement.
+	 */
 	kind->open(kind, n, 10 * MS);
 	arm_all(kind, BATCH, FAR, false);
 	before = used_now();
@@ -74,7 +76,7 @@ static void memory_of(const struct kind *kind, unsigned int n)
 	kind->close();
 }
 
-/* Each kind has its own guest, so that no memory of another kind is left. */
+/* Each kind runs in a guest of its own: no memory of another kind is left. */
 void run_memory(unsigned int n)
 {
 	static const struct kind *const kinds[] = {

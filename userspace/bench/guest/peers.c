@@ -19,7 +19,7 @@
 
 static unsigned int opened;
 
-/* timerfd: created and watched when armed, closed when cancelled */
+/* timerfd: a timerfd is created and watched when armed, and closed when cancelled */
 
 static int *fds, epoll;
 
@@ -95,7 +95,7 @@ const struct kind timerfd = {
 	.most = 1048000,	/* fs.nr_open */
 };
 
-/* POSIX timers: a signal each, which waits for a signalfd */
+/* POSIX timers: each has a signal, which waits for a signalfd */
 
 #define SIGNAL	SIGRTMIN
 
@@ -116,7 +116,10 @@ static void posix_open(const struct kind *kind, unsigned int n, u64 tick)
 	NEED(!sigprocmask(SIG_BLOCK, &set, NULL));
 	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	NEED(signals >= 0);
-	/* A real timer may have the number 0, which means none here. */
+	/*
+	 * A real timer may have the number 0, and 0 means none here. A spare timer takes the
+	 * number.
+	 */
 	NEED(!timer_create(CLOCK_MONOTONIC, &none, &spare));
 }
 
@@ -182,13 +185,13 @@ const struct kind posix_timers = {
 	.drain = posix_drain, .most = 100000,
 };
 
-/* io_uring timeouts, in batches: a submission for up to BATCH of them */
+/* io_uring timeouts, in batches: one submission has up to BATCH of them */
 
 static struct io_uring ring;
 static struct __kernel_timespec times[BATCH];
 static unsigned int queued, answers;
 
-#define ANSWER	(1ULL << 32)	/* to an update or a removal */
+#define ANSWER	(1ULL << 32)	/* the answer to an update or a removal */
 #define ENTRIES	32768
 
 static void uring_open(const struct kind *kind, unsigned int n, u64 tick)
@@ -243,7 +246,7 @@ static void uring_rearm(unsigned int i)
 	answers++;
 }
 
-/* The timeout itself answers too: -ECANCELED. */
+/* The timeout itself answers, too, with -ECANCELED. */
 static void uring_cancel(unsigned int i)
 {
 	struct io_uring_sqe *sqe = next_sqe();

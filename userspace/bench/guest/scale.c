@@ -26,7 +26,7 @@
 #define TICK		(10 * MS)
 #define SLOTS		3600
 #define SLEEP		(10 * SEC)
-/* Longer than registering takes, and longer than the ring. */
+/* The delay is longer than registering takes, and longer than the ring. */
 #define DELAY(n)	(SLEEP + 2 * SLOTS * TICK + (n) * 3000ULL)
 
 static const char *name;
@@ -94,7 +94,7 @@ static u64 register_all(u64 due)
 	return took;
 }
 
-/* A poll sorts some thousands at most, and says "readable" until it is done. */
+/* One poll sorts some thousands of tokens at most, and says "readable" until all are sorted. */
 static u64 sort_all(u64 due)
 {
 	u64 begun;

@@ -28,7 +28,7 @@ static u64 *handles, tick_ns;
 static unsigned int room;
 
 static struct timewheel_op ops[BATCH];
-static u32 op_of[BATCH];	/* the timeout of each */
+static u32 op_of[BATCH];	/* the timeout of each operation */
 static unsigned int collected;
 static u64 keys[BATCH];		/* keys for TIMEWHEEL_IOC_TOUCH_MANY */
 static unsigned int keys_collected;
@@ -118,7 +118,7 @@ static void collect(u32 code, u32 flags, unsigned int i, u64 time)
 	ops[collected++] = make_op(code, flags, i, time);
 }
 
-/* By calls for many of one kind. */
+/* These are for calls about many tokens of one kind. */
 static struct timewheel_entry entries[BATCH];
 static unsigned int entry_of[BATCH], entered;
 static u32 entered_flags;
@@ -192,7 +192,7 @@ static void batch_flush(void)
 	entries_flush();
 	cancels_flush();
 
-	/* A signal ends a batch early, as does work that io_uring left behind. */
+	/* A signal ends a batch early, and work that io_uring left behind does, too. */
 	while (done < collected) {
 		struct timewheel_batch batch = {
 			.size = sizeof(batch), .ops = (uintptr_t)(ops + done),
@@ -369,7 +369,7 @@ static u64 wheel_bytes(void)
 	.arm = batch_arm, .rearm = batch_touch, .cancel = batch_cancel,	\
 	.move = batch_move, .flush = batch_flush
 
-/* By calls for many of one kind, but moves in batches. */
+/* Most calls are about many tokens of one kind; moves go in batches. */
 #define BY_KEYS								\
 	.arm = keys_arm, .rearm = keys_touch, .cancel = keys_cancel,	\
 	.move = batch_move, .flush = batch_flush
@@ -390,7 +390,7 @@ const struct kind wheel_batch_id = {
 	ALL_OF_WHEEL, BY_BATCH, .upsert = batch_upsert,
 };
 
-/* No ids; the cookie tells the program which timeout it is. */
+/* There are no ids; the cookie tells the program which timeout it is. */
 const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE),
@@ -408,7 +408,7 @@ const struct kind wheel_keys_handle = {
 	ALL_OF_WHEEL, BY_KEYS,
 };
 
-/* The smallest token: without id and cookie. */
+/* This is the smallest token, without id and cookie. */
 const struct kind wheel_plain = {
 	.name = "wheel: handle only",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,

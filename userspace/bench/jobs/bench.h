@@ -5,7 +5,7 @@
  *
  * main.c	what is measured
  * load.c	connections, each of which waits for its answer
- * speak.c	what is said to each server, by a socket
+ * speak.c	requests to each server, by a socket
  * postgres.c	the same by libpq
  * server.c	servers: started, ended, and what they use
  * util.c	time, and errors
@@ -24,17 +24,17 @@
 #define MANY		1000	/* connections */
 #define BODY		100	/* bytes */
 #define DISK		"/tmp/disk"
-/* Where a server keeps its files; it is empty at its start. */
+/* A server keeps its files in this folder, which is empty at its start. */
 #define STORE		DISK "/store"
 #define SOCKET		"/tmp/bench.socket"
 
 enum command { PUT, TAKE, ACK };
 
-/* @job: what ends the job that was taken. */
+/* @job: the words that end the job that was taken. */
 struct conn {
 	int fd;
 	PGconn *pg;
-	enum command command;	/* was sent last */
+	enum command command;	/* the command sent last */
 	bool got;		/* a take has got a job */
 	double sent;
 	char job[128];
@@ -44,28 +44,28 @@ struct conn {
 
 struct kind;
 
-/* How a client speaks: receive() is called when something has come. */
+/* The way a client speaks: receive() is called when something has come. */
 struct speaker {
 	void (*connect)(struct conn *conn);
 	void (*send)(const struct kind *kind, struct conn *conn, enum command command);
-	/* Whether the answer is complete. */
+	/* Returns whether the answer is complete. */
 	bool (*receive)(const struct kind *kind, struct conn *conn);
 	void (*close)(struct conn *conn);
 };
 
-/* A server. @format and @parse are for those that are spoken to by a socket. */
+/* A server. Only servers with a socket have @format and @parse. */
 struct kind {
 	const char *name;
-	const char *version;	/* a command of the shell that prints it */
-	const char *command;	/* starts it */
+	const char *version;	/* a shell command that prints it */
+	const char *command;	/* the shell command that starts it */
 	uid_t user;
 	const struct speaker *speaker;
-	void (*prepare)(void);	/* before its start */
-	/* By the first connection. */
+	void (*prepare)(void);	/* called before its start */
+	/* Called with the first connection. */
 	void (*set_up)(struct conn *conn);
 	int (*format)(char *out, size_t size, const struct conn *conn,
 		      enum command command);
-	/* Length of the answer, 0 if there is more to come. Sets @got and @job. */
+	/* Returns the length of the answer, 0 if there is more to come. Sets @got and @job. */
 	size_t (*parse)(struct conn *conn);
 	bool few;		/* has a process for each connection */
 	bool polled;		/* a worker asks each second */
@@ -73,14 +73,14 @@ struct kind {
 
 extern const struct kind kinds[];
 extern const unsigned int nr_kinds;
-/* twjobd whose jobs have keys; the store is as it is. */
+/* This is twjobd with keys for its jobs; its store stays as it is. */
 extern const struct kind keyed;
 
 extern const struct speaker socket_speaker, postgres_speaker;
 void postgres_set_up(struct conn *conn);
-/* A number that no job has yet. */
+/* Returns a number that no job has yet. */
 unsigned int new_number(void);
-/* A body of BODY bytes and a '\0', which begins by a number. */
+/* Makes a body of BODY bytes and a '\0'. The body begins with a number. */
 void make_body(char body[BODY + 1], unsigned int number);
 
 #define NEED(condition) \
@@ -89,9 +89,9 @@ void fail(const char *file, int line, const char *what);
 double now(void);
 void sleep_for(double seconds);
 
-/* A command of RESP of these words, up to NULL; its answer is in @conn->in. */
+/* Sends a command of RESP with these words, up to NULL; its answer is in @conn->in. */
 void ask(struct conn *conn, ...) __attribute__((__sentinel__));
-/* A figure of TW.STATS. */
+/* Returns a figure of TW.STATS. */
 long long figure(struct conn *conn, const char *name);
 
 struct server {
@@ -99,16 +99,16 @@ struct server {
 	pid_t pid;
 };
 
-/* With an empty store, if it is @fresh. */
+/* Starts a server. If it is @fresh, its store is empty. */
 struct server server_start(const struct kind *kind, bool fresh);
 void server_end(struct server *server, int signal);
-/* Sums of the server's processes. */
+/* These are sums over the server's processes. */
 double server_cpu(const struct server *server);		/* s */
-long long server_switches(const struct server *server);	/* that it chose */
+long long server_switches(const struct server *server);	/* switches that the processes chose */
 long long server_memory(const struct server *server);	/* kB, without files */
-/* Flushes that the disk has made. */
+/* Returns how many flushes the disk has made. */
 long long disk_flushes(void);
-/* @flush: ms that each flush takes longer; 0: the disk as it is. */
+/* @flush: the ms that each flush takes longer; 0 for the disk as it is. */
 void disk_mount(int flush);
 void disk_unmount(void);
 
@@ -122,15 +122,15 @@ struct crew {
 struct crew crew_connect(const struct kind *kind, int count);
 void crew_close(struct crew *crew);
 
-/* What a load came to. */
+/* The result of a load. */
 struct result {
 	uint64_t done;		/* jobs put, or taken and acked */
 	double seconds;
-	/* From a command to its answer, half of them and 99 of 100, ms. */
+	/* The ms from a command to its answer, for half of them and for 99 of 100. */
 	double median, p99;
 };
 
-/* Each connection puts job after job; or takes and acks job after job, if @work. */
+/* Each connection puts job after job or, if @work, takes and acks job after job. */
 struct result crew_load(struct crew *crew, bool work, double seconds);
 
 #endif /* JOBS_BENCH_H */

@@ -11,7 +11,7 @@
 
 #define BODY		100	/* bytes */
 #define DUE		1000
-#define OVERHEAD	64	/* that twjobd adds to the size of a job */
+#define OVERHEAD	64	/* twjobd adds this to the size of a job */
 
 static sqlite3 *db;
 
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	need(sqlite3_open_v2(argv[1], &db, SQLITE_OPEN_READWRITE, NULL));
-	/* It is made anew if this is interrupted. */
+	/* The store needs no sync, as it is made anew if this program is interrupted. */
 	need(sqlite3_exec(db, "pragma synchronous = off; begin", NULL, NULL, NULL));
 	add_jobs(n, time(NULL) * 1000ULL);
 	add_queue(n);

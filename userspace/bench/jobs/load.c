@@ -10,7 +10,7 @@
 #include "bench.h"
 
 #define READY	256
-/* So many answers are timed: the first ones. */
+/* Only the first answers are timed, so many of them. */
 #define TIMED	(1 << 21)
 
 struct crew crew_connect(const struct kind *kind, int count)
@@ -48,7 +48,7 @@ struct load {
 	struct crew *crew;
 	bool work;
 	double until;
-	int waiting;		/* connections whose answer has not come */
+	int waiting;		/* connections that wait for an answer */
 	float *times;
 	size_t timed;
 	struct result result;
@@ -73,7 +73,7 @@ static void take_answer(struct load *load, struct conn *conn, double at)
 	if (load->timed < TIMED)
 		load->times[load->timed++] = (at - conn->sent) * 1000;
 	load->result.done += conn->command != TAKE;
-	/* What has been taken is acked, so that the next load finds it gone. */
+	/* A taken job is always acked, and the next load finds it gone. */
 	if (conn->command == TAKE ? conn->got : at < load->until)
 		send_next(load, conn);
 }
@@ -118,7 +118,7 @@ struct result crew_load(struct crew *crew, bool work, double seconds)
 				take_answer(&load, conn, at);
 		}
 	}
-	/* Many answers may come at once: the last ones count, too, with their time. */
+	/* Many answers may come at once, and the last ones count, too, with their time. */
 	load.result.seconds = at - begin;
 	sum_up(&load);
 	return load.result;

@@ -8,7 +8,7 @@
  * loads SERVER idle SECONDS		workers wait: they ask each second if the server is
  *				one that has to be asked
  *
- * SERVER is one that is running, of which only twjobd has transactions: see "databases" and
+ * SERVER is a server that is running. Only twjobd has transactions: see "databases" and
  * "durable". There are 64 connections.
  */
 #include <string.h>

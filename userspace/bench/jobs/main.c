@@ -5,9 +5,9 @@
  * jobs pending			twjobd with the jobs that "fill" has made
  * jobs speed			how fast this machine is: see measure_speed()
  *
- * "speed" is for the host, the others are for the guest, to which TW_SPEED and TW_SYNC
- * tell what "speed" has found. They print TAP, and results as lines "= what, server, n,
- * value" with tabs between them; those with the same names are of several rounds.
+ * "speed" is for the host, the others are for the guest, to which TW_SPEED and TW_SYNC tell
+ * what "speed" has found. They print TAP, and results as lines "= what, server, n, value" with
+ * tabs between them; results with the same names are from several rounds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +43,8 @@ static void ok(bool good, const char *what, const char *who)
 }
 
 /*
- * What a job costs a processor that has no disk and no wheel: some SQL, text and system
- * calls. Returns thousands a second, the best of a few.
+ * Measures what a job costs a processor without a disk and a wheel: some SQL, text and system
+ * calls. Returns thousands a second, the best of a few runs.
  */
 static double measure_speed(void)
 {
@@ -81,7 +81,7 @@ static double measure_speed(void)
 	return best;
 }
 
-/* ms for the sync of some bytes in a file that has its size; the median. */
+/* Measures the ms that the sync of some bytes in an existing file takes; the median. */
 static double measure_sync(const char *path)
 {
 	enum { N = 31 };
@@ -109,7 +109,7 @@ static double measure_sync(const char *path)
 	return took[N / 2];
 }
 
-/* One load with all that it used. */
+/* Measures one load and all that it used. */
 static bool measure(struct server *server, const char *what, int count, bool work,
 		    double seconds)
 {
@@ -132,7 +132,7 @@ static bool measure(struct server *server, const char *what, int count, bool wor
 	return true;
 }
 
-/* How often it wakes up in @seconds without a command, if it need not be asked. */
+/* Measures how often the server wakes up in @seconds without a command, if workers do not poll. */
 static void measure_idle(struct server *server, int seconds, long long n)
 {
 	struct crew crew = crew_connect(server->kind, 1);
@@ -159,7 +159,7 @@ static void drop_queue(void)
 	socket_speaker.close(&conn);
 }
 
-/* What runs for the first time is slower, the more so where it is emulated. */
+/* Code that runs for the first time is slower, the more so where it is emulated. */
 static void warm_up(struct server *server, double seconds)
 {
 	struct crew crew = crew_connect(server->kind, CONNECTIONS);
@@ -229,8 +229,8 @@ static double from_host(const char *name)
 }
 
 /*
- * How much longer a flush has to take, ms, for a disk that is as many times slower than
- * the host's as the guest's processors are; 0 if the guest's is as slow.
+ * Returns how many ms longer a flush has to take. The guest's disk is to be as many times
+ * slower than the host's as the guest's processors are; 0 if it is slow enough.
  */
 static int slower_flush(void)
 {
@@ -325,7 +325,10 @@ static bool measure_puts(struct server *server, const char *what)
 	return good;
 }
 
-/* What fill.c has made, as a start of the machine finds it. Returns how many jobs. */
+/*
+ * Measures the start of twjobd with the store of fill.c, as after a boot. Returns how many
+ * jobs it has.
+ */
 static long long measure_load(struct server *server)
 {
 	double begin = now();
@@ -384,7 +387,7 @@ static void run_pending(void)
 	disk_unmount();
 }
 
-/* On the host, in the folder where guests' disks lie: for the shell. */
+/* Runs on the host, in the folder where guests' disks lie, and prints lines for the shell. */
 static int run_speed(void)
 {
 	printf("export TW_SPEED=%.3f TW_SYNC=%.3f\n", measure_speed(),

@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-#define PATIENCE	120	/* s, for the server to start */
+#define PATIENCE	120	/* s for the server to start */
 
 static void must(struct conn *conn, const char *sql)
 {
@@ -35,7 +35,7 @@ static void postgres_connect(struct conn *conn)
 		sleep_for(0.1);
 	}
 	conn->fd = PQsocket(conn->pg);
-	/* That the table is there is no news. */
+	/* A notice that the table exists is of no use. */
 	must(conn, "set client_min_messages = warning");
 	must(conn, "create table if not exists job (id bigserial primary key,\n"
 		   " due timestamptz not null, body text not null)");
@@ -94,7 +94,7 @@ static bool postgres_receive(const struct kind *kind, struct conn *conn)
 	while (!PQisBusy(conn->pg)) {
 		result = PQgetResult(conn->pg);
 		if (!result) {
-			/* Nothing to do: the transaction ends, too. */
+			/* The table has no job: the transaction ends, too. */
 			if (conn->command == TAKE && !conn->got)
 				must(conn, "rollback");
 			return true;

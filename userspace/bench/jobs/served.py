@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# served.py OUTPUT JOBS: a node is killed that owned so many jobs, each with a key and a body
-# of 100 bytes, due in an hour or later. From then on a program puts a job at the other node
-# every 20 ms, which is due at once, and a worker takes it there: prints how long these wait,
-# and when the other node owns all. The script "takeover" calls this.
+# served.py OUTPUT JOBS: kills a node that owned so many jobs, each with a key and a body of
+# 100 bytes, due in an hour or later. From then on a program puts a job at the other node
+# every 20 ms, which is due at once, and a worker takes it there. Prints how long these jobs
+# wait, and when the other node owns all jobs. The script "takeover" calls this.
 import pathlib
 import signal
 import sys

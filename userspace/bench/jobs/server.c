@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Servers, each alone at its time, and the disk that they write to.
- */
+/* Servers, only one of which runs at a time, and the disk that they write to. */
 #include <dirent.h>
 #include <signal.h>
 #include <string.h>
@@ -15,7 +13,7 @@
 
 #define BLOCK		"/sys/block/nvme0n1/"
 #define SLOW		"slow"
-#define SLOW_NODE	"/dev/dm-0"	/* the only one */
+#define SLOW_NODE	"/dev/dm-0"	/* the only device of the mapper */
 #define DMSETUP		"dmsetup --noudevsync --noudevrules"
 
 /* Numbers in a file from the word @first on, 1 for the first one. */
@@ -33,7 +31,7 @@ static bool read_words(const char *path, int first, long long *numbers, int coun
 	return good;
 }
 
-/* Of the device mapper: reads, writes and flushes, each with how long it is delayed. */
+/* Makes a device of the mapper, with delays for reads, for writes and for flushes. */
 static void make_slow(const char *disk, int flush)
 {
 	char command[512];
@@ -113,8 +111,8 @@ void server_end(struct server *server, int signal)
 }
 
 /*
- * Calls @add for the server's process, and for those that it has started. The words of
- * a process' stat: no server has a space in its name, which is the second.
+ * Calls @add for the server's process, and for all that it has started. The numbers below
+ * count words of /proc/PID/stat: the second word is the name, and no server has a space in it.
  */
 #define PARENT		4
 #define CPU_TIMES	14

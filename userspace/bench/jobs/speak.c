@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is said to each server. A job is due at once, and has a body of BODY bytes that
- * begins with its number.
+ * The requests to each server. A job is due at once, and has a body of BODY bytes that begins
+ * with its number.
  *
- * Redis has no jobs; what programs do with it: a list, from which a worker moves the
- * oldest entry to a list of those that are worked on; or a sorted set by due time, from
- * which a script moves the first one to another set. An ack removes it there.
+ * Redis has no jobs. Programs use a list, from which a worker moves the oldest entry to a list
+ * of entries that are worked on; or a sorted set by due time, from which a script moves the
+ * first entry to another set. An ack removes the entry there.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-#define PATIENCE	120	/* s, for a server to start */
+#define PATIENCE	120	/* s for a server to start */
 #define NOBODY		65534
 
 static char script[64];		/* the number by which Redis knows it */
@@ -75,7 +75,7 @@ static bool socket_receive(const struct kind *kind, struct conn *conn)
 
 	hear(conn);
 	length = kind->parse(conn);
-	/* There is one answer at a time. */
+	/* Only one answer comes at a time. */
 	NEED(!length || length == conn->length);
 	if (length)
 		conn->length = 0;
@@ -91,7 +91,7 @@ const struct speaker socket_speaker = {
 	socket_connect, socket_send, socket_receive, socket_close,
 };
 
-/* The end of the line at @at, behind its newline; NULL: it has not come. */
+/* Returns the end of the line at @at, behind its newline; NULL if it has not come. */
 static const char *line_end(const char *at)
 {
 	const char *end = strstr(at, "\r\n");
@@ -99,7 +99,7 @@ static const char *line_end(const char *at)
 	return end ? end + 2 : NULL;
 }
 
-/* What comes behind the answer of RESP at @at; NULL: it is not complete. */
+/* Returns what comes behind the answer of RESP at @at; NULL if it is not complete. */
 static const char *skip(const struct conn *conn, const char *at)
 {
 	const char *next = line_end(at);
@@ -117,7 +117,7 @@ static const char *skip(const struct conn *conn, const char *at)
 	return next;
 }
 
-/* Keeps a text of RESP as what ends the job. */
+/* Keeps a text of RESP as the words that end the job. */
 static void keep_text(struct conn *conn, const char *at)
 {
 	int length = atoi(at + 1);
@@ -145,7 +145,7 @@ static size_t twjobd_parse(struct conn *conn)
 
 	if (!length || conn->command != TAKE || conn->in[1] != '1')
 		return length;
-	/* One job; its queue, number and receipt. */
+	/* The answer has one job: its queue, number and receipt. */
 	at = line_end(line_end(at));
 	keep_text(conn, skip(conn, skip(conn, at)));
 	return length;
@@ -155,7 +155,7 @@ static size_t redis_parse(struct conn *conn)
 {
 	size_t length = resp_length(conn);
 
-	/* An ack removes what was there. */
+	/* An ack removes the entry, and tells that it was there. */
 	NEED(!length || conn->command != ACK || !strcmp(conn->in, ":1\r\n"));
 	if (length && conn->command == TAKE && conn->in[1] != '-')
 		keep_text(conn, conn->in);
@@ -184,7 +184,7 @@ static size_t beanstalkd_parse(struct conn *conn)
 	return end - conn->in;
 }
 
-/* A command of RESP from the words that follow, up to NULL. */
+/* Makes a command of RESP from the words that follow, up to NULL. */
 static int vwords(char *out, size_t size, va_list args)
 {
 	int count = 0, length;

@@ -32,28 +32,28 @@
 #define MS		1000000ULL
 #define SEC		1000000000ULL
 #define TURN		256
-/* Connections that one thread waits for at once: no listener's queue is full. */
+/* One thread waits for so many connections at once, and no listener's queue becomes full. */
 #define CONNECTING	512
-/* Before a connection that was lost, or refused, is tried again. */
+/* The time before a lost or refused connection is tried again. */
 #define RETRY		(200 * MS)
 /* A source address has some 28,000 ports, but the last free ones are hard to find. */
 #define PER_ADDRESS	4000
 
 enum state {
-	AWAY,		/* not connected now, will connect */
+	AWAY,		/* not connected, and will connect */
 	CONNECTS,
 	TALKS,
-	SILENT,		/* silent for good; may still be connected */
+	SILENT,		/* silent for good, and may still be connected */
 };
 
 struct user {
 	int fd;			/* -1: none */
 	enum state state;
-	uint64_t silent_after;	/* falls silent this long after the start; 0: never */
-	bool vanishes;		/* and then closes its connection */
-	uint64_t retry;		/* AWAY: when it may connect */
+	uint64_t silent_after;	/* how long after the start it falls silent, 0: never */
+	bool vanishes;		/* closes its connection when it falls silent */
+	uint64_t retry;		/* AWAY: the earliest time to connect */
 	uint64_t last;		/* a moment before it sent its last packet */
-	uint64_t longest;	/* between two of its packets */
+	uint64_t longest;	/* the longest time between two of its packets */
 	uint64_t closed;	/* SILENT: when the service hung up */
 };
 
@@ -65,7 +65,7 @@ struct crew {
 	unsigned int *away;		/* ring of the users that are AWAY, in order */
 	unsigned int away_first, away_count;
 	unsigned int connecting;
-	uint64_t turn_of;		/* counts packets' moments */
+	uint64_t turn_of;		/* the packets whose moment has come */
 	uint64_t packets, skipped, connects, lost, refused;
 };
 
@@ -81,7 +81,7 @@ static struct {
 
 static struct user *users;
 static struct crew *crews;
-static uint64_t began;			/* the first connection */
+static uint64_t began;			/* the time of the first connection */
 static atomic_uint logged_in;		/* users that have logged in once */
 static _Atomic uint64_t start;		/* when all users had logged in; 0: not yet */
 static atomic_bool over;
@@ -116,7 +116,7 @@ static bool is_silent(struct user *user, uint64_t now)
 		return true;
 	if (!user->silent_after || !start || now < start + user->silent_after)
 		return false;
-	/* A connection under way would still send the user's name. */
+	/* A user whose connection is under way would still send its name. */
 	if (user->state == CONNECTS)
 		return false;
 	user->state = SILENT;
@@ -125,7 +125,7 @@ static bool is_silent(struct user *user, uint64_t now)
 	return true;
 }
 
-/* The connection is lost, or could not be made. */
+/* Deals with a connection that is lost, or could not be made. */
 static void lose(struct crew *crew, unsigned int number, uint64_t now)
 {
 	struct user *user = &users[number];
@@ -141,7 +141,9 @@ static void lose(struct crew *crew, unsigned int number, uint64_t now)
 	} else {
 		crew->lost++;
 	}
-	/* Else the user counts as silent in the ledger, as if it were planned. */
+	/*
+	 * A user that does not connect again counts as silent in the ledger, as if it were planned.
+	 */
 	if (options.reconnect || !user->last)
 		away(crew, number, now + RETRY);
 	else
@@ -213,7 +215,7 @@ static void connect_user(struct crew *crew, unsigned int number)
 		err(1, "epoll");
 }
 
-/* The first packet. When all have sent it, the start is reached. */
+/* Sends the first packet. When all users have sent theirs, the start is reached. */
 static void log_in(struct crew *crew, unsigned int number)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = number };
@@ -265,7 +267,7 @@ static void hear(struct crew *crew, const struct epoll_event *event)
 
 static void connect_some(struct crew *crew, uint64_t now)
 {
-	/* Connects at the rate, counted since the beginning. */
+	/* Connects at the rate that was asked for, counted since the beginning. */
 	uint64_t most = options.connect_rate ?
 		(double)(now - began) / SEC * options.connect_rate /
 		options.threads + 1 : UINT64_MAX;
@@ -283,7 +285,7 @@ static void connect_some(struct crew *crew, uint64_t now)
 	}
 }
 
-/* Sends for the users whose moment has come. After a stall each sends once only. */
+/* Sends for the users whose moment has come. After a stall each user sends only once. */
 static void send_some(struct crew *crew, uint64_t now)
 {
 	uint64_t due = (now - began) * (double)crew->count / options.interval;
@@ -358,7 +360,7 @@ static void write_ledger(uint64_t end)
 	for (i = 0; i < options.users; i++) {
 		struct user *user = &users[i];
 
-		/* A pause that is not over counts too. */
+		/* A pause that is not over counts, too. */
 		if (user->state != SILENT && end - user->last > user->longest)
 			user->longest = end - user->last;
 		if (user->state == SILENT)
@@ -433,7 +435,7 @@ static void run(void)
 		pthread_join(crews[i].thread, NULL);
 }
 
-/* ADDRESS:PORT in numbers, or the path of a unix socket. */
+/* Parses ADDRESS:PORT in numbers, or the path of a unix socket. */
 static void parse_address(char *text)
 {
 	struct sockaddr_un *path = (struct sockaddr_un *)&options.address;
@@ -491,7 +493,7 @@ static double parse_number(const char *text)
 	return value;
 }
 
-/* Options; the first ones take numbers. */
+/* The options; the first ones take numbers. */
 enum {
 	USERS, FIRST, RATE, CONNECT_RATE, SILENT_USERS, VANISH, FROM, UNTIL, TIME,
 	TIMEOUT, THREADS, SEED, NUMBERS,
@@ -557,7 +559,7 @@ static void set_options(int argc, char **argv)
 		usage(stderr, 2);
 	options.users = numbers[USERS];
 	options.first = numbers[FIRST];
-	/* Each user's time from one packet to the next. */
+	/* The interval is the time from one packet of a user to its next. */
 	options.interval = numbers[RATE] ?
 		numbers[USERS] / numbers[RATE] * SEC : 10 * SEC;
 	options.connect_rate = numbers[CONNECT_RATE];
@@ -588,6 +590,6 @@ int main(int argc, char **argv)
 	if (options.ledger)
 		write_ledger(now_ns());
 	report();
-	/* With fewer users the load was not the requested one. */
+	/* The load was not the requested one if it had fewer users. */
 	return start ? 0 : 1;
 }

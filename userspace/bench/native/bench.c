@@ -65,9 +65,7 @@ __u8 *fired;
 static int to_parent = -1;
 static const struct contender *running;
 
-/*
- * For contenders.
- */
+/* This part is for contenders. */
 
 void bench_fail(const char *format, ...)
 {
@@ -81,7 +79,7 @@ void bench_fail(const char *format, ...)
 	exit(1);
 }
 
-/* Written to, so that no page is missing while time is measured. */
+/* The memory is written to: no page is missing while time is measured. */
 void *bench_alloc(__u64 n, __u64 size)
 {
 	void *memory = malloc(n * size);
@@ -151,11 +149,9 @@ double bench_quantile(double *values, __u32 n, double which)
 	return values[(__u32)((n - 1) * which + 0.5)];
 }
 
-/*
- * One contender with one size: in a process of its own.
- */
+/* This part runs one contender with one size in a process of its own. */
 
-/* The expected state of each timer: due in this many seconds, or NONE. */
+/* The expected state of each timer: due in so many seconds, or NONE. */
 static int *expected;
 
 static void expect(const __u32 *which, __u32 n, int seconds)
@@ -255,7 +251,7 @@ static void check_cancel_arm(__u32 *order, __u32 n, __u32 size)
 }
 
 /*
- * Cancels and arms in batches, as a program would, the same number of both. All
+ * Cancels and arms in batches, as a program would, as many of the one as of the other. All
  * timers of a round are different.
  */
 static void measure_cancel_arm(__u32 *order, __u32 n, __u32 size)
@@ -336,9 +332,7 @@ static void run_one(__u32 n)
 		measure_expiry(order, n);
 }
 
-/*
- * Results.
- */
+/* This part keeps results. */
 
 static char ops[MAX_OPS][24];
 static int nr_ops;
@@ -425,7 +419,7 @@ static void child(int i, __u32 size, int fd)
 	exit(0);
 }
 
-/* Returns whether all went well. */
+/* Runs one contender. Returns whether all went well. */
 static bool turn(int i, int size, int round)
 {
 	struct result result;
@@ -463,9 +457,7 @@ static void measure_size(int size, int rounds)
 	}
 }
 
-/*
- * What is printed.
- */
+/* This part prints. */
 
 static void print_figure(FILE *to, double value, int width)
 {
@@ -515,7 +507,10 @@ static void print_size(int size)
 	}
 }
 
-/* At most, or at least if negative. NAN: nothing was promised. */
+/*
+ * The value has to be at most the goal, or at least if the goal is negative. NAN: there is no
+ * goal.
+ */
 static void verdict(double value, double goal)
 {
 	if (isnan(goal))
@@ -538,7 +533,7 @@ static void row_start(int size, const char *property, double ours)
 	print_figure(stdout, ours, 9);
 }
 
-/* A goal for a figure of our own. */
+/* Prints a figure of the wheel and its goal. */
 static void row_own(int size, const char *property, double ours, double goal)
 {
 	row_start(size, property, ours);
@@ -546,7 +541,7 @@ static void row_own(int size, const char *property, double ours, double goal)
 	verdict(ours, goal);
 }
 
-/* Another's figure, and ours divided by it. */
+/* Prints a peer's figure, and the wheel's divided by it. */
 static void row_ratio(int size, const char *property,
 		      const struct contender *our, const char *op,
 		      const struct contender *peer, const char *peer_op,
@@ -561,7 +556,7 @@ static void row_ratio(int size, const char *property,
 	verdict(value, goal);
 }
 
-/* Another's figure, and how many times ours it is. */
+/* Prints a peer's figure, and how many times the wheel's it is. */
 static void row_times(int size, const char *property,
 		      const struct contender *our, const char *op,
 		      const struct contender *peer, const char *peer_op,
@@ -612,7 +607,7 @@ static void print_peers(int size, const char *property,
 				  goals ? peers[i].times : NAN);
 }
 
-/* Goals that are for a million, or the most that were measured up to that. */
+/* Prints goals for a million timers, or for the most that were measured up to a million. */
 static void print_goals_at(int s)
 {
 	row_own(s, "touch by handle, ns", figure(s, &wheel_handle, "touch"), 20);
@@ -663,7 +658,7 @@ static void print_goals_at(int s)
 		figure(s, &threads_own, "scale_replace"), -1.8);
 }
 
-/* Everything is due at once: for how long callbacks, and our looks, block others. */
+/* Prints for how long callbacks, and the wheel's looks, block others when all is due at once. */
 static void print_all_at_once(int s)
 {
 	double look = figure(s, &wheel_handle, "take_look") / 1e3;
@@ -758,9 +753,7 @@ static void print_notes(void)
 #endif
 }
 
-/*
- * What is plotted.
- */
+/* This part writes the tables that are plotted. */
 
 static FILE *open_table(const char *directory, const char *name)
 {
@@ -802,7 +795,7 @@ static void write_all(const char *directory)
 	fclose(to);
 }
 
-/* Has a contender this figure for any size? */
+/* Whether a contender has this figure for any size. */
 static bool has(const struct contender *contender, const char *op)
 {
 	int size;
@@ -814,7 +807,7 @@ static bool has(const struct contender *contender, const char *op)
 	return false;
 }
 
-/* One figure: a line for each size, a column for each contender that has it. */
+/* Writes one figure: a line for each size, a column for each contender that has it. */
 static void write_by_size(const char *directory, const char *name,
 			  const char *op)
 {
@@ -843,7 +836,7 @@ static void write_by_size(const char *directory, const char *name,
 	fclose(to);
 }
 
-/* All at once: for the core the longest that others wait, one look. */
+/* Returns how long others wait when all is due at once: for the wheel its longest look. */
 static double stall_ms(int size, const struct contender *contender)
 {
 	double look = figure(size, contender, "take_look") / 1e6;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The native benchmark: the wheel's core, built in user space, beside other ways
- * to keep many timeouts. One file for each contender; this is what it has to
- * offer to the driver, bench.c, and what it may use.
+ * The native benchmark: the wheel's core, built in user space, beside other ways to keep many
+ * timeouts. Each contender has one file. This header has what a contender offers to the
+ * driver, bench.c, and what it may use.
  *
- * The scene: connections with an idle timeout of 30 seconds. Each has a timer, which
- * is between 8 and 30 seconds from its deadline; a touch makes that 30 again. For
- * contenders on a real clock a second lasts UNIT seconds, so that no timer falls due
- * by accident.
+ * The scene: connections with an idle timeout of 30 seconds. Each has a timer, which is
+ * between 8 and 30 seconds from its deadline; a touch makes it 30 again. For contenders on a
+ * real clock a second lasts UNIT seconds, so that no timer falls due by accident.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -20,11 +19,11 @@ extern "C" {
 #endif
 
 #define TIMEOUT		30	/* seconds */
-#define UNIT		1000	/* real seconds in one of them */
+#define UNIT		1000	/* real seconds in one such second */
 
 /**
  * struct contender - one way to keep timeouts
- * @name: in tables and files, without blanks
+ * @name: the name in tables and files, without blanks
  * @what: the same for people
  * @ours: it is the wheel
  * @one_timeout: its timers are all armed for the whole TIMEOUT
@@ -95,7 +94,7 @@ double bench_cpu_ns(void);
 double bench_wall_ns(void);
 double bench_quantile(double *values, __u32 n, double which);
 
-/* splitmix64's last step: a different random number for each argument. */
+/* The last step of splitmix64 gives a different random number for each argument. */
 static inline __u64 bench_mix(__u64 z)
 {
 	z += 0x9e3779b97f4a7c15ULL;
@@ -105,19 +104,19 @@ static inline __u64 bench_mix(__u64 z)
 	return z ^ z >> 31;
 }
 
-/* A random u64 that names timer i, and tells a callback which one it is. */
+/* Returns a random u64 that names timer i, and tells a callback which timer it is. */
 static inline __u64 bench_id(__u32 i)
 {
 	return bench_mix(i) << 32 | i;
 }
 
-/* In how many seconds timer i is due after it was armed: 8 to 30. */
+/* Returns in how many seconds timer i is due after it was armed: 8 to 30. */
 static inline __u32 bench_after(__u32 i)
 {
 	return 8 + ((i * 0x9e3779b1U) >> 16) % (TIMEOUT - 7);
 }
 
-/* What every callback does. */
+/* Every callback calls this. */
 static inline void bench_fired(__u32 i)
 {
 	fired[i]++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DPDK's rte_timer: a skip list for each core. Without huge pages, which it
- * would need for other things.
+ * DPDK's rte_timer: a skip list for each core. It runs without huge pages, which only other
+ * parts of DPDK need.
  */
 #include <rte_cycles.h>
 #include <rte_eal.h>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libev: a 4-ary heap with the deadlines in it. Its manual advises for idle
- * timeouts to leave the timer alone: a touch stores the time of the last activity,
- * and the callback starts the timer again if there was any (its "Be smart about
- * timeouts", method 3). So each timer is started again once per timeout: that is
- * "refile".
+ * libev: a 4-ary heap with the deadlines in it. Its manual advises for idle timeouts to leave
+ * the timer alone: a touch stores the time of the last activity, and the callback starts the
+ * timer again if there was any (its "Be smart about timeouts", method 3). Each timer is
+ * therefore started again once per timeout; "refile" is the cost of this.
  */
 #include <ev.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 struct connection {
 	ev_timer	timer;
-	ev_tstamp	last;		/* activity */
+	ev_tstamp	last;		/* the time of the last activity */
 };
 
 static struct ev_loop *loop;
@@ -49,7 +48,7 @@ static void setup(__u32 n)
 	start = ev_now(loop);
 }
 
-/* A loop reads the clock once per turn: say, every 256 operations. */
+/* A loop reads the clock once per turn, for example every 256 operations. */
 static void turn(__u32 i)
 {
 	if (i % 256 == 0)
@@ -101,11 +100,11 @@ static int slot(__u32 i)
 
 	if (!ev_is_active(&connections[i].timer))
 		return -1;
-	/* The timer goes off in time to see that. */
+	/* The timer goes off in time to see that the deadline has come. */
 	MUST(ev_timer_remaining(loop, &connections[i].timer) <
 	     due - ev_now(loop) + 1);
 
-	/* Arithmetic of doubles: a little less must not be a second less. */
+	/* Arithmetic of doubles may give a little less, which must not become a second less. */
 	return (due - start + 0.001) / UNIT;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libevent: its heap, and its common timeouts, a queue for each length of
- * timeout, which it advises for many timers of one length. Timers are armed and
- * touched inside a callback of its loop, as in a program: there it takes the time
- * that it has read for that turn, elsewhere it would read the clock each time.
+ * libevent: its heap, and its common timeouts, a queue for each length of timeout, which it
+ * advises for many timers of one length. Timers are armed and touched inside a callback of its
+ * loop, as in a program. In a callback libevent takes the time that it has read for the turn;
+ * elsewhere it would read the clock each time.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -17,7 +17,7 @@ static struct event *events;
 static const struct timeval *common, *common_soon;
 static struct timeval start;
 
-/* Work that is done inside a callback of the loop. */
+/* This work is done inside a callback of the loop. */
 struct work {
 	struct event event;
 	void (*work)(const __u32 *which, __u32 n);
@@ -46,7 +46,7 @@ static void in_loop(void (*action)(const __u32 *which, __u32 n),
 	MUST(!work.n);
 }
 
-/* A loop reads the clock once per turn: say, every 256 operations. */
+/* A loop reads the clock once per turn, for example every 256 operations. */
 static void turn(__u32 i)
 {
 	if (i % 256 == 0)

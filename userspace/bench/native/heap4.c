@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A 4-ary heap in an array: deadline and timer beside each other, and for each
- * timer where it is.
+ * A 4-ary heap in an array. A deadline and its timer are beside each other, and each timer
+ * knows its place.
  */
 #include "bench.h"
 
@@ -15,7 +15,7 @@ struct entry {
 static struct entry *heap;
 static __u32 *place;
 static __u32 used;
-static __u64 now;		/* in seconds / 2^20, so that no two are equal */
+static __u64 now;		/* in seconds / 2^20, and no two are equal */
 
 static void put(__u32 at, struct entry entry)
 {
@@ -89,7 +89,7 @@ static void arm(const __u32 *which, __u32 n)
 		       bench_mix(which[i]) % (1 << 20));
 }
 
-/* A later deadline in place: down it goes. */
+/* Puts a later deadline in the place of the old one, and the entry sinks. */
 static void touch(const __u32 *which, __u32 n)
 {
 	__u32 i;

@@ -33,7 +33,7 @@ static void setup(__u32 n)
 	size = n;
 }
 
-/* The places come from a table, as a wheel's handles do, to fill the caches as much. */
+/* The places come from a table, as a wheel's handles do, and fill the caches as much. */
 static void prepare(const __u32 *which, __u32 n)
 {
 	__u32 i;
@@ -71,7 +71,7 @@ static void touch_cas(const __u32 *which, __u32 n)
 	done += n;
 }
 
-/* All stores of the last round are there, each in its place. */
+/* Checks that all stores of the last round are there, each in its place. */
 static bool check_array(void)
 {
 	__u32 i, last = 0;
@@ -95,7 +95,7 @@ static void setup_null(__u32 n)
 	MUST(null >= 0);
 }
 
-/* An ioctl that the file refuses: the cost of the way there and back. */
+/* The file refuses the ioctl, whose cost is the way to the kernel and back. */
 static void touch_null(const __u32 *which, __u32 n)
 {
 	__u32 i;

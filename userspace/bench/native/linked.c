@@ -13,7 +13,7 @@
 
 struct timer {
 	struct timer	*next;
-	struct timer	**link;		/* what points at it; NULL: not armed */
+	struct timer	**link;		/* the pointer to it; NULL: not armed */
 	__u64		due;
 	void		(*callback)(struct timer *timer);
 	__u32		flags;
@@ -24,7 +24,7 @@ static __u64 occupied[LEVELS];
 static struct timer *timers;
 static __u64 clock;
 
-/* Rounded up to the level's next slot. */
+/* Returns the slot for a deadline, rounded up to the level's next slot. */
 static unsigned int slot_of(__u64 due)
 {
 	__u64 delta = due - clock;
@@ -87,7 +87,7 @@ static void arm(const __u32 *which, __u32 n)
 			   bench_mix(which[i]) % 1000);
 }
 
-/* 256 touches in a millisecond. */
+/* A millisecond passes with every 256 touches. */
 static void touch(const __u32 *which, __u32 n)
 {
 	__u32 i;
@@ -121,7 +121,7 @@ static void soon(const __u32 *which, __u32 n)
 		link_timer(&timers[*which++], 1);
 }
 
-/* The whole list is taken, and then each timer of it. */
+/* The whole list is taken, and then each timer is taken from it. */
 static void run(void)
 {
 	struct timer *list = slots[1];

@@ -41,7 +41,8 @@ do for [which in "touch arm cancel"] {
 		lc rgb colour(name_of(table, i)) title name_of(table, i)
 }
 
-# All due at once: how long callbacks keep a thread, and how long a look of ours.
+# The time that callbacks keep a thread, and the time of a look of the wheel, when all is due
+# at once.
 table = "native-stall.tsv"
 columns = columns_of(table)
 set output "native-stall.svg"

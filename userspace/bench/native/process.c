@@ -202,7 +202,7 @@ static int slot(__u32 i)
 	return (token.deadline - process.start) / SECOND;
 }
 
-/* Deadlines are random within a millisecond, a tick or two. */
+/* The deadlines are random within a millisecond, which is a tick or two. */
 static void soon(const __u32 *which, __u32 n)
 {
 	__u32 i, j;
@@ -228,7 +228,7 @@ static void run(void)
 	MUST(!n);
 }
 
-/* One token that is always in the cache: what the calls themselves cost. */
+/* One token is always in the cache, and shows what the calls themselves cost. */
 static void report_pair(void)
 {
 	const __u64 id = process.by ? 0 : 1;

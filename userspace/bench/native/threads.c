@@ -30,7 +30,7 @@ static u64 *keys;
 static u64 *array;
 static bool realtime;
 
-/* Keeps other programs off its CPU, if that is allowed: they would make figures random. */
+/* Keeps other programs off the thread's CPU, if it may: they would make figures random. */
 static void keep_cpu(int cpu)
 {
 	const struct sched_param first = { .sched_priority = 1 };
@@ -175,7 +175,7 @@ static void touch(struct worker *worker)
 	wheel_touch(worker->keys, worker->n, &now);
 }
 
-/* As many operations as the others do, half of them of each kind. */
+/* Does as many operations as the other functions do, half of them of each kind. */
 static void replace(struct worker *worker)
 {
 	u32 i;

@@ -25,7 +25,7 @@ static void setup(__u32 n)
 	start = uv_now(&loop);
 }
 
-/* A loop reads the clock once per turn: say, every 256 operations. */
+/* A loop reads the clock once per turn, for example every 256 operations. */
 static void turn(__u32 i)
 {
 	if (i % 256 == 0)
@@ -38,7 +38,10 @@ static void arm(const __u32 *which, __u32 n)
 
 	for (i = 0; i < n; i++) {
 		turn(i);
-		/* At any moment within its second, because a heap with few keys is cheaper. */
+		/*
+		 * The deadline is random within its second, because a heap with few keys is
+		 * cheaper.
+		 */
 		MUST(!uv_timer_start(&timers[which[i]], callback,
 				     bench_after(which[i]) * UNIT * 1000 +
 				     bench_mix(which[i]) % (UNIT * 500), 0));

@@ -18,9 +18,7 @@ u64 *words;
 static struct tw_now now;
 static u64 *keys;		/* handles or ids in the order of their use */
 
-/*
- * The operations, each as the module carries it out.
- */
+/* This part has the operations, each as the module carries it out. */
 
 static void register_one(struct tw_ring *wheel, u32 i, u64 *to,
 			 const struct tw_now *at)
@@ -49,7 +47,7 @@ static void prefetch_ids(struct tw_ring *wheel, const u32 *which, u32 n)
 	tw_ids_prefetch(&wheel->ids, ids, n);
 }
 
-/* @places: where they are filed, too; with the lock. */
+/* @places: fetches also the slots that hold the tokens. The caller holds the lock. */
 static void prefetch_keys(struct tw_ring *wheel, const u64 *which, u32 n,
 			  bool places)
 {
@@ -126,7 +124,7 @@ void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
 	}
 }
 
-/* The work of a program that has mapped the touch words. */
+/* Does the work of a program that has mapped the touch words. */
 void wheel_stamp(const u64 *which, u32 n, u32 tick)
 {
 	u64 *const mapped = words;
@@ -137,9 +135,7 @@ void wheel_stamp(const u64 *which, u32 n, u32 tick)
 			   (which[i] & ~(u64)U32_MAX) | tick);
 }
 
-/*
- * The contender.
- */
+/* This part has the contender. */
 
 static void fill(struct tw_ring *wheel, u32 n)
 {
@@ -156,7 +152,7 @@ static void fill(struct tw_ring *wheel, u32 n)
 	free(order);
 }
 
-/* A wheel that had all its tokens once: the free ones are in random order. */
+/* Uses all tokens of a wheel once, and its free tokens are then in random order. */
 static void churn(struct tw_ring *wheel, u32 n)
 {
 	u32 *order = bench_permutation(n, 18);
@@ -172,7 +168,7 @@ static void churn(struct tw_ring *wheel, u32 n)
 	free(order);
 }
 
-/* The pages of words are in a row: see memory.c. */
+/* The pages of words have to be in a row: see memory.c. */
 static void map_words(struct tw_ring *wheel)
 {
 	u32 i;
@@ -235,7 +231,7 @@ static void finish(const u32 *which, u32 n)
 		handles[which[i]] = keys[i];
 }
 
-/* Each time one tick later, so that each touch has something to raise. */
+/* Each call is one tick later, and each touch has something to raise. */
 static void touch(const u32 *which, u32 n)
 {
 	(void)which;
@@ -271,16 +267,14 @@ static int slot(u32 i)
 
 	if (find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found))
 		return -1;
-	/* The wheel takes any other value for a touch. */
+	/* The wheel would take any other value for a touch. */
 	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
 	apply_stamp(&found);
 
 	return tw_word_due(found.word) - BASE;
 }
 
-/*
- * Looks: the work of readers and pollers, in steps under the lock.
- */
+/* This part has looks: the work of readers and pollers, in steps under the lock. */
 
 struct looks {
 	double	*ns;
@@ -307,7 +301,7 @@ static void looks_report(struct looks *looks, const char *median,
 	free(looks->ns);
 }
 
-/* Each token is touched at a random moment before its list falls due. */
+/* Returns the random moment, before its list falls due, at which a token is touched. */
 static u64 touched_at(u32 i)
 {
 	return BASE + 6 + bench_mix(i) % (bench_after(i) - 6);
@@ -415,7 +409,7 @@ static void soon(const u32 *which, u32 n)
 	now = wheel_at(now.tick + 1);
 }
 
-/* Events as read(2) gives them, and a program that uses them. */
+/* Makes events as read(2) gives them, and uses them as a program does. */
 static void deliver(const u32 *batch, u32 n)
 {
 	static struct timewheel_event events[BATCH];
@@ -435,7 +429,7 @@ static void deliver(const u32 *batch, u32 n)
 		events[i].missed = 0;
 		events[i].reserved = 0;
 	}
-	/* All n tokens are in use, so their indices are 0 to n - 1, too. */
+	/* All n tokens are in use, and their indices are 0 to n - 1, too. */
 	for (i = 0; i < n; i++)
 		bench_fired(ring.has_ids ? events[i].cookie :
 					   (u32)events[i].handle);
@@ -478,7 +472,7 @@ static void run(void)
 		looked(&batches, taken);
 	} while (more);
 	MUST(!ring.pending && ring.delivered - delivered == all);
-	/* All reads but the last were full. */
+	/* All reads except the last were full. */
 	bench_report("take", bench_quantile(batches.ns, batches.nr, 0.5) / BATCH);
 	free(batches.ns);
 	looks_report(&looks, "take_look", "take_look_p99");

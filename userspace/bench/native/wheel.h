@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The wheel's core for the benchmarks. They use it as the module does, with the same
- * number of operations under one hold of the lock, and of tokens in one look.
+ * The wheel's core for the benchmarks. They use it as the module does, with as many operations
+ * under one hold of the lock, and as many tokens in one look.
  */
 #ifndef BENCH_WHEEL_H
 #define BENCH_WHEEL_H
@@ -17,8 +17,8 @@
 #define BATCH		64		/* most tokens taken at once */
 
 extern struct tw_ring ring;		/* the one wheel of most measurements */
-extern u64 *handles;			/* of each timer */
-extern u64 *words;			/* as a user has them mapped */
+extern u64 *handles;			/* the handle of each timer */
+extern u64 *words;			/* the words as a user has mapped them */
 
 void wheel_setup(struct tw_ring *wheel, u32 n, bool with_ids, bool with_words);
 void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,

@@ -15,7 +15,7 @@
 
 #define MOST	8
 
-/* "2026-10-25T00:30:00" as seconds. */
+/* Returns a time such as "2026-10-25T00:30:00" as seconds. */
 static int64_t seconds(const char *text)
 {
 	struct tm tm = { };
@@ -25,7 +25,7 @@ static int64_t seconds(const char *text)
 	return timegm(&tm);
 }
 
-/* The occurrences after a point of time: "local utc". */
+/* The occurrences after a point of time are as listed, each as "local utc". */
 #define COMES(rule, zone, from, ...) do {				\
 	static const char * const comes_[] = { __VA_ARGS__ };		\
 	comes(_metadata, rule, zone, from, comes_,			\
@@ -53,7 +53,7 @@ static void comes(struct __test_metadata *_metadata, const char *rule,
 		EXPECT_STREQ(times[i], text) {
 			TH_LOG("%s in %s", rule, zone);
 		}
-		/* What an occurrence is can be told by its name alone. */
+		/* The moment of an occurrence can be told by its name alone. */
 		again = occurrence;
 		again.utc = 0;
 		calendar_update(calendar_zone(calendar), &again);
@@ -65,7 +65,7 @@ static void comes(struct __test_metadata *_metadata, const char *rule,
 
 TEST(berlin)
 {
-	/* Times of the day: the first of two, and the end of a gap. */
+	/* Times of the day mean the first of two times, and the end of a gap. */
 	COMES("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00",
 	      "2026-10-25T02:30:00 00:30:00", "2026-10-26T02:30:00 01:30:00");
 	COMES("30 2 * * *", "Europe/Berlin", "2026-10-25T00:45:00",
@@ -75,7 +75,7 @@ TEST(berlin)
 	COMES("FREQ=DAILY;BYHOUR=2;BYMINUTE=0,30", "Europe/Berlin",
 	      "2027-03-27T12:00:00", "2027-03-28T02:00:00 01:00:00",
 	      "2027-03-28T02:30:00 01:00:00", "2027-03-29T02:00:00 00:00:00");
-	/* Within the day: as the clock on the wall. */
+	/* Times within the day follow the clock on the wall. */
 	COMES("*/30 * * * *", "Europe/Berlin", "2026-10-24T23:45:00",
 	      "2026-10-25T02:00:00 00:00:00", "2026-10-25T02:30:00 00:30:00",
 	      "2026-10-25T02:00:00#2 01:00:00", "2026-10-25T02:30:00#2 01:30:00",
@@ -101,7 +101,7 @@ TEST(new_york)
 
 TEST(lord_howe)
 {
-	/* 30 minutes: 02:00 becomes 01:30, and 02:00 becomes 02:30. */
+	/* The clock changes by 30 minutes: 02:00 becomes 01:30, and 02:00 becomes 02:30. */
 	COMES("45 1 * * *", "Australia/Lord_Howe", "2027-04-03T12:00:00",
 	      "2027-04-04T01:45:00 14:45:00", "2027-04-05T01:45:00 15:15:00");
 	COMES("*/15 * * * *", "Australia/Lord_Howe", "2027-04-03T14:20:00",
@@ -114,7 +114,10 @@ TEST(lord_howe)
 	      "2026-10-04T01:45:00 15:15:00", "2026-10-04T02:30:00 15:30:00");
 }
 
-/* A cron has stopped for an hour at the change from PDT to PST. */
+/*
+ * A search must not stop at the change from PDT to PST; an implementation of cron stopped for
+ * an hour.
+ */
 TEST(goes_on_at_the_change)
 {
 	static const char * const changes[] = {
@@ -148,13 +151,13 @@ TEST(far_years)
 
 TEST(cron)
 {
-	/* The day of the month or the day of the week, if both are restricted. */
+	/* The rule means the day of the month or the day of the week, if both are restricted. */
 	COMES("0 0 13 * fri", "UTC", "2026-11-01T00:00:00",
 	      "2026-11-06T00:00:00 00:00:00", "2026-11-13T00:00:00 00:00:00",
 	      "2026-11-20T00:00:00 00:00:00", "2026-11-27T00:00:00 00:00:00",
 	      "2026-12-04T00:00:00 00:00:00", "2026-12-11T00:00:00 00:00:00",
 	      "2026-12-13T00:00:00 00:00:00");
-	/* Both of them, if one begins with "*". */
+	/* The rule means both days, if one of the fields begins with "*". */
 	COMES("0 0 */2 * 1", "UTC", "2026-11-01T00:00:00",
 	      "2026-11-09T00:00:00 00:00:00", "2026-11-23T00:00:00 00:00:00");
 	/* 0 and 7 are Sunday. */
@@ -175,7 +178,7 @@ TEST(cron)
 
 TEST(rules)
 {
-	/* From a beginning, and from now. */
+	/* Rules count from a DTSTART, or from now. */
 	COMES("DTSTART:20261101T090000 RRULE:FREQ=DAILY;INTERVAL=10", "",
 	      "2026-11-23T12:00:00", "2026-12-01T09:00:00 09:00:00");
 	COMES("DTSTART;TZID=Europe/Berlin:20261101T090000\r\nFREQ=MONTHLY", "",
@@ -211,7 +214,7 @@ TEST(ends)
 {
 	EXPECT_EQ(3, count("DTSTART:20261124T090000 FREQ=DAILY;COUNT=3",
 			   "2026-11-23T12:00:00"));
-	/* Those before now count, too. */
+	/* Occurrences before now count, too. */
 	EXPECT_EQ(2, count("DTSTART:20261122T130000 FREQ=DAILY;COUNT=3",
 			   "2026-11-23T12:00:00"));
 	EXPECT_EQ(0, count("DTSTART:20201122T130000 FREQ=DAILY;COUNT=3",
@@ -223,7 +226,7 @@ TEST(ends)
 	EXPECT_EQ(-1, count("FREQ=DAILY;UNTIL=20251130", "2026-11-23T12:00:00"));
 }
 
-/* The newest of those that have come, however many there were. */
+/* The newest of the occurrences that have come is found, however many there were. */
 TEST(last)
 {
 	static const char * const rules[] = {
@@ -316,7 +319,7 @@ TEST(refused)
 
 #define MINUTES		(366 * 1440)
 
-/* What a clock of the zone shows in each minute of 2026. */
+/* The time that a clock of the zone shows in each minute of 2026. */
 static int64_t shown[MINUTES], year;
 
 static void show_year(const char *zone)
@@ -328,7 +331,7 @@ static void show_year(const char *zone)
 	zone_leave();
 }
 
-/* Whether something comes at this minute: by the clock, or at 00:30, 01:30, 02:30, 23:30. */
+/* Whether a rule comes at this minute: by the clock, or at 00:30, 01:30, 02:30, 23:30. */
 static bool is_due(bool within_day, int minute)
 {
 	static const int times[] = { 30, 90, 150, 1410 };
@@ -336,7 +339,7 @@ static bool is_due(bool within_day, int minute)
 
 	if (within_day)
 		return now / 60 % 20 == 0;
-	/* One was skipped, or is shown and not for the second time. */
+	/* Such a time was skipped, or is shown and not for the second time. */
 	for (int64_t local = before + 60; local < now; local += 60)
 		for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 			if (local / 60 % 1440 == times[i])
@@ -352,7 +355,7 @@ static bool is_due(bool within_day, int minute)
 	return false;
 }
 
-/* The minutes at which it comes are those of the clock, wherever one begins. */
+/* A rule comes at the minutes of the clock, wherever the search begins. */
 static int follow(struct __test_metadata *_metadata, const char *zone, bool within_day, int from)
 {
 	const char *rule = within_day ? "*/20 * * * *" : "30 0,1,2,23 * * *";
@@ -404,7 +407,7 @@ TEST(folds_and_gaps_by_a_clock)
 					 follow(_metadata, zones[i], false, from);
 		}
 	}
-	/* The files of the zones tell which ones change their clocks. */
+	/* The files of the zones tell which zones change their clocks. */
 	EXPECT_LT(10, changes);
 }
 
@@ -425,12 +428,12 @@ TEST(words_of_refusals)
 			TH_LOG("%s: %s", rules[i][0], why);
 		}
 	}
-	/* Cron means two days here, and one of them never comes. */
+	/* The line means two days, and one of them never comes. */
 	COMES("0 0 30 2 mon", "UTC", "2026-01-31T12:00:00",
 	      "2026-02-02T00:00:00 00:00:00", "2026-02-09T00:00:00 00:00:00");
 }
 
-/* A zone's file that is replaced: the name of an occurrence stays. */
+/* A zone's file is replaced, and the name of an occurrence stays. */
 TEST(other_tzdata)
 {
 	char why[CALENDAR_WHY], folder[] = "/tmp/zones.XXXXXX", command[300];

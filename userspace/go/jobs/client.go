@@ -55,7 +55,7 @@ func (e *Error) Error() string { return "jobs: " + e.Code + " " + e.Text }
 // Unwrap returns the reason, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// passing tells whether a command that is sent again may be carried out.
+// passing tells whether a command that is sent again after this error may be carried out.
 func (e *Error) passing() bool {
 	return e.Code == "BUSY" || e.Code == "UNAVAILABLE" || e.Code == "LOADING"
 }

@@ -24,7 +24,7 @@ import (
 
 var background = context.Background()
 
-// The test is the worker too, which is killed.
+// The program of the test is also the worker, which is killed.
 func TestMain(m *testing.M) {
 	if words := strings.Split(os.Getenv("JOBS_WORKER"), " "); len(words) == 2 {
 		work(words[0], words[1])
@@ -66,7 +66,7 @@ func equal(t *testing.T, is, should any) {
 	}
 }
 
-// until asks often: what it waits for comes, however slow the machine is.
+// until asks often, until the check is true, however slow the machine is.
 func until(check func() bool) {
 	for !check() {
 		time.Sleep(20 * time.Millisecond)
@@ -122,7 +122,7 @@ func (d *daemon) ask(words ...any) any {
 	return answer
 }
 
-// queue makes one.
+// queue makes a queue.
 func (d *daemon) queue(settings ...any) *Queue {
 	name := "q" + strconv.Itoa(rand.Int())
 	d.ask(append([]any{"TW.CREATE", name}, settings...)...)
@@ -155,7 +155,7 @@ func (d *daemon) empty(queue *Queue) {
 	until(func() bool { return d.stats(queue, "jobs") == "0" })
 }
 
-// works has a worker run until what is returned is called, or the test has ended.
+// works lets a worker run until the returned function is called, or the test has ended.
 func (d *daemon) works(worker *Worker) func() {
 	ctx, cancel := context.WithCancel(background)
 	var running sync.WaitGroup
@@ -223,7 +223,7 @@ func (p *proxy) count(verb string) int {
 	return p.seen[verb]
 }
 
-// next tells what is to be said instead of the daemon's answer, or whether that is lost.
+// next tells what is said in place of the daemon's answer, or whether the answer is lost.
 func (p *proxy) next(verb string) (refusal string, cut bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

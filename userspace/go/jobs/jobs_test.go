@@ -300,7 +300,7 @@ func TestWhatIsHandedOutTooLateIsGivenBackUntried(t *testing.T) {
 			return nil
 		}}
 	p.gate = make(chan struct{}, 1)
-	p.gate <- struct{}{} // for CLIENT ID
+	p.gate <- struct{}{} // the gate opens for CLIENT ID
 	ended := make(chan error)
 	go func() { ended <- worker.Run(ctx) }()
 	until(func() bool { return d.stats(queue, "held") == "1" })

@@ -84,7 +84,7 @@ func (w When) words() []any {
 	return []any{w.word, w.value}
 }
 
-// words are those of TW.PUT behind the body.
+// words returns the words of TW.PUT behind the body.
 func (o *Options) words(key string) []any {
 	words := append(o.Due.words(), "KEY", key)
 	if o.Replace {

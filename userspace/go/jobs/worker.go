@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// block is for how long a take waits: so often an idle connection says that it is there.
+	// block is the time that a take waits. An idle connection shows so often that it is there.
 	block = time.Minute
 	// first is the time until the lease of a job is looked at: most jobs have ended before.
 	first = 100 * time.Millisecond
 	// stops is the time until a take that waits is told once more to end.
 	stops = 50 * time.Millisecond
-	// longestReason is how much twjobd keeps.
+	// longestReason is the length of a reason that twjobd keeps.
 	longestReason = 1024
 )
 
-// Job is one that a worker has.
+// Job is a job that a worker has.
 type Job struct {
 	// Queue is its queue's name.
 	Queue string
@@ -37,7 +37,7 @@ type Job struct {
 	Due time.Time
 	// Key is its key, or "".
 	Key string
-	// Body is what was put.
+	// Body is the body that was put.
 	Body []byte
 
 	receipt string
@@ -89,7 +89,7 @@ type run struct {
 	slots  chan struct{}
 	jobs   sync.WaitGroup
 	takes  *resp.Conn
-	number int64 // of that connection
+	number int64 // the number of this connection
 	said   string
 }
 
@@ -219,8 +219,8 @@ func (r *run) waitForJobs(ctx context.Context, count int) (any, error) {
 	return r.takes.Do(wait, "TW.TAKE", r.Queue, "COUNT", count, "BLOCK", block.Milliseconds())
 }
 
-// endTake has twjobd answer a take that waits when the context ends. A take that was just
-// being sent is told of again.
+// endTake has twjobd answer a take that waits when the context ends. A take that is only just
+// being sent needs a second word.
 func (r *run) endTake(ctx context.Context, conn *resp.Conn, number int64, done chan struct{}) {
 	select {
 	case <-done:
@@ -246,7 +246,7 @@ type values struct {
 	of context.Context
 }
 
-// Value returns that of the other one.
+// Value returns the value of the other context.
 func (v values) Value(key any) any { return v.of.Value(key) }
 
 func (r *run) work(ctx context.Context, job *Job) {
@@ -288,7 +288,7 @@ func (r *run) handle(ctx context.Context, job *Job) (err error) {
 	return r.Handler(ctx, job)
 }
 
-// answer sends one until twjobd has taken it, or says that it comes too late.
+// answer sends an answer until twjobd has taken it, or says that it comes too late.
 func (r *run) answer(job *Job, verb string, words ...any) {
 	for {
 		_, err := r.client.try(context.Background(),

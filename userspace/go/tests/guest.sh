@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# sh guest.sh PROGRAM...: runs programs of "go test -c" in a guest. What they print
-# becomes TAP. A program that ends without a result that tells why is one that failed.
+# sh guest.sh PROGRAM...: runs programs of "go test -c" in a guest. Their output becomes TAP.
+# A program that ends without a result has failed.
 for program; do
 	./"$program" -test.v -test.timeout 300s 2>&1
 	echo "=== END $program $?"

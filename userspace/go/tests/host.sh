@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# host.sh OUTPUT: all that can be checked without a device, by Go as the environment sets
-# it up. Prints TAP.
+# host.sh OUTPUT: checks all that needs no device, by Go as the environment sets it up. Prints
+# TAP.
 cd "${0%/*}/.." || exit
 here=$PWD output=$1
 module=$(sed -n 's/^module //p' go.mod)
@@ -30,7 +30,8 @@ generated()
 		}
 }
 
-# builds COMMAND...: after COMMAND, a program that uses the module, in a module of its own
+# builds COMMAND...: runs COMMAND, and then builds a program in a module of its own with this
+# module
 builds()
 (
 	program=$output/program
@@ -45,8 +46,8 @@ replaced()
 	go mod edit -require="$module@$version" -replace="$module=$here"
 }
 
-# fetches NAME PROXY: go does so, into an empty cache, NAME, and asks nobody besides. What go
-# remembers of a version, which cannot change elsewhere, is not for here.
+# fetches NAME PROXY: go fetches the module into an empty cache, NAME, and asks nobody
+# besides. What go remembers of a version is not used, as a version here can change.
 fetches()
 {
 	export GODEBUG=goindex=0
@@ -54,7 +55,8 @@ fetches()
 	rm -rf "$GOPATH"
 }
 
-# repository ADDRESS: where git finds one, with a tag as releases have
+# repository ADDRESS: makes the repository that git finds at ADDRESS, with a tag as releases
+# have
 repository()
 {
 	local repository=$output/repository
@@ -84,7 +86,7 @@ from_another_repository()
 		-require="$module@$version" -replace="$module=$address.git/$folder@$version"
 }
 
-# What go keeps of what it has fetched is laid out as a proxy is.
+# The cache in which go keeps what it has fetched is laid out as a proxy is.
 from_proxy()
 {
 	fetches from-proxy "file://$output/from-repository/pkg/mod/cache/download"

@@ -32,7 +32,7 @@ class Sender(threading.Thread):
                                             "IN", number % 3 / 10)
                 self.sent.append(f"job {number}")
             except redis.RedisError:
-                pass          # it was not promised
+                pass          # the put was not promised
             time.sleep(0.005)
 
 

@@ -23,8 +23,8 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 class Server:
-    """Each path is answered by a function of the post that returns (status, headers, body); 200
-    if there is none."""
+    """A server that answers each path by a function of the post, which returns (status,
+    headers, body); 200 if there is none."""
 
     def __init__(self, answers=None, port=0):
         self.posts, self.answers = [], answers or {}
@@ -67,7 +67,7 @@ class Server:
 
 
 class Worker:
-    """twjob work --url. What it says goes to a file, which is never full."""
+    """twjob work --url. Its messages go to a file, which is never full."""
 
     def __init__(self, daemon, url, *words, queues=("hooks",), before=(), **variables):
         self.said = tempfile.TemporaryFile()
@@ -77,11 +77,11 @@ class Worker:
         atexit.register(self.process.kill)
 
     def told(self):
-        """What it has said so far."""
+        """Returns its messages so far."""
         return os.pread(self.said.fileno(), 1_000_000, 0).decode()
 
     def stop(self, number=signal.SIGTERM):
-        """Returns how it ends and what it said."""
+        """Returns how it ends, and its messages."""
         self.process.send_signal(number)
         self.process.wait(50)
         with self.said:
@@ -89,5 +89,5 @@ class Worker:
 
 
 def only_job(daemon, state, queue="hooks"):
-    """The job of the queue, once it is in this state."""
+    """Returns the job of the queue, once it is in this state."""
     return eventually(lambda: daemon.jobs(queue, state))[0]

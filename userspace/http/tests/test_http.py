@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return len(self.daemon("TW.DONE", "hooks")[1])
 
     def given_back(self, status, headers=None, body=b""):
-        """The job after one post that was answered so, and the seconds until the next one."""
+        """Returns the job after a post with this answer, and the seconds until the next post."""
         self.server.answers["/hook"] = answers(status, headers, body)
         worker = self.worker()
         self.put()
@@ -149,7 +149,7 @@ class Posts(Case):
         self.worker("-j", "20")
         eventually(lambda: self.done() == 20)
         self.assertEqual(len(self.daemon("CLIENT", "LIST").splitlines()), before + 2)
-        # What comes later needs no further connection to the server.
+        # Later posts need no further connection to the server.
         self.server.answers.clear()
         for number in range(5):
             self.put()
@@ -189,7 +189,7 @@ class Posts(Case):
 
 class Signatures(Case):
     def verify(self, post, key):
-        """As a receiver does that knows nothing of the sender's code."""
+        """Verifies a post as a receiver does that knows nothing of the sender's code."""
         text = f"{post.headers['webhook-id']}.{post.headers['webhook-timestamp']}.".encode()
         code = hmac.new(key, text + post.body, hashlib.sha256).digest()
         self.assertEqual(post.headers["webhook-signature"],
@@ -346,7 +346,7 @@ class NoAnswer(Case):
         return job["reason"].decode()
 
     def listen(self, serve):
-        """A server that is none. Returns its address."""
+        """Starts a server that does not speak HTTP. Returns its address."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 
@@ -464,7 +464,7 @@ class NoAnswer(Case):
 
     def test_a_certificate_that_the_system_knows(self):
         url, cert = self.serve_tls()
-        # The system's certificates are others for this process only.
+        # The system's certificates are replaced for this process only.
         command = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-ec", """
             mount -t tmpfs none /etc/ssl/certs
             cp "$1" /etc/ssl/certs/ca-certificates.crt
@@ -534,7 +534,7 @@ class Manual(Case):
     PAGE = pathlib.Path(__file__).resolve().parents[2] / "man" / "twjob.1"
 
     def example(self, word):
-        """The page's display that has this word, for this daemon and this server."""
+        """Returns the page's display with this word, changed for this daemon and server."""
         displays = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", self.PAGE.read_text(), re.M | re.S)
         (text,) = [text for text in displays if word in text]
         return text.replace("\\e", "\\").replace("\\(aq", "'") \
@@ -582,7 +582,7 @@ class Daemons(Case):
         return worker
 
     def done_once(self, number, word):
-        """The job of the only post is done, and this has been said so often."""
+        """Checks that the job of the only post is done, and this verb was said so often."""
         eventually(lambda: self.done() == 1 and self.proxy.verbs().count(word) == number)
         self.assertEqual([post.headers["TW-Try"] for post in self.server.posts], ["1"])
 
@@ -598,7 +598,8 @@ class Daemons(Case):
         eventually(lambda: "it was taken, or may be worked on again" in worker.told())
 
     def given_back_though_lost(self, verb):
-        """One job, once, and told once, though the first answer to this verb is lost."""
+        """Checks that a job comes once and is told once, though the first answer to this verb is
+        lost."""
         self.proxy.cut = [verb]
         self.server.answers["/hook"] = answers(500)
         worker = self.through()

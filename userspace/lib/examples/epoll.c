@@ -23,7 +23,7 @@
 
 static struct tw_wheel *wheel;
 static int epoll;
-/* Becomes readable, for all threads and for good, when there is no more to do. */
+/* It becomes readable, for all threads and for good, when there is no more to do. */
 static int over;
 static atomic_uint seen;
 static atomic_uint touched;
@@ -34,7 +34,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* Touched too: a token that the same or another thread may have read by now. */
+/* Touches a token that this thread or another one may have read by now. */
 static void hear_of(uint64_t id)
 {
 	if (tw_wheel_touch(wheel, id, 0) >= 0)
@@ -106,7 +106,7 @@ static void watch(int fd, uint32_t events)
 		fail("epoll_ctl");
 }
 
-/* By a batch: TOKENS of them, due within the next 100 ms. */
+/* Registers TOKENS tokens by a batch. They are due within the next 100 ms. */
 static void register_all(void)
 {
 	struct tw_batch *batch = tw_batch_new(TOKENS);

@@ -44,8 +44,8 @@
 
 /**
  * struct request - remind of an order
- * @order: which one; there is one reminder of it
- * @delay: ns after which
+ * @order: the number of the order, which has one reminder
+ * @delay: ns until the reminder
  */
 struct request {
 	uint64_t	order;
@@ -58,7 +58,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* The fd that the service manager has passed by this name, or -1. */
+/* Returns the fd that the service manager has passed by this name, or -1. */
 static int passed(const char *name)
 {
 	char **names = NULL;
@@ -74,9 +74,8 @@ static int passed(const char *name)
 }
 
 /*
- * FDPOLL=0: the service manager shall not poll the fd. It would do so to see
- * whether the fd is still of use, which a wheel always is, and would wake up each
- * time that a token expires.
+ * FDPOLL=0: the service manager must not poll the fd to see whether it is still of use. A
+ * wheel always is, and the manager would wake up each time that a token expires.
  */
 static struct tw_wheel *make_wheel(void)
 {
@@ -101,7 +100,7 @@ static struct tw_wheel *make_wheel(void)
 	return wheel;
 }
 
-/* The wheel of the daemon before, or a new one. */
+/* Returns the wheel that the daemon before has left, or a new one. */
 static struct tw_wheel *find_wheel(void)
 {
 	int fd = passed("wheel");
@@ -116,9 +115,9 @@ static struct tw_wheel *find_wheel(void)
 }
 
 /*
- * A request leaves the socket when its token is there. If the daemon before died
- * between the two, it is there already: this has to be found out before the event
- * of that token is acked, so requests come before events.
+ * A request leaves the socket after its token is registered. If the daemon before died in
+ * between, the token is there already. The call must find this out before the token's event is
+ * acked, and for this reason requests come before events.
  */
 static void take_requests(struct tw_wheel *wheel, int fd)
 {
@@ -134,7 +133,7 @@ static void take_requests(struct tw_wheel *wheel, int fd)
 	}
 }
 
-/* What is due, each acked when it is done. ESTALE: that took too long. */
+/* Takes due events, and acks each one when its work is done. ESTALE: the work took too long. */
 static void take_events(struct tw_wheel *wheel, struct tw_events *events)
 {
 	ssize_t count = tw_events_read(events, wheel, 0);

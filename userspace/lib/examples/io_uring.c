@@ -43,7 +43,10 @@ int main(void)
 			users_fail("poll");
 		armed = cqe->flags & IORING_CQE_F_MORE;
 		io_uring_cqe_seen(&ring, cqe);
-		/* First armed again, then read: what comes between is told. */
+		/*
+		 * The poll is armed again before the read: events that come in between are then
+		 * told.
+		 */
 		if (!armed)
 			arm(&ring, tw_wheel_fd(users.wheel));
 		more = users_readable(&users);

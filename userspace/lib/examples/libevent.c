@@ -33,7 +33,7 @@ int main(void)
 				  EV_READ | EV_PERSIST, readable, &context);
 	if (!context.event || event_add(context.event, NULL))
 		users_fail("event");
-	/* Ends when there is no event left to wait for. */
+	/* The loop ends when there is no event left to wait for. */
 	event_base_dispatch(base);
 	event_free(context.event);
 	event_base_free(base);

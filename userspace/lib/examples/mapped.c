@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A busy server: packets of its users come by the thousand, and each is a touch.
- * Here that is a store to memory, with the tick that was asked for once per turn of
- * the loop: a touch makes no system call.
+ * A busy server: packets of its users come by the thousand, and each is a touch. A touch is a
+ * store to memory, with the tick that was read once per turn of the loop, and makes no system
+ * call.
  *
  *	cc mapped.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -17,10 +17,10 @@
 
 #define USERS	1000
 #define TIMEOUT	TW_MS(100)
-/* The network: that many times, every 10 ms, each second user sends a packet. */
+/* The network sends packets so many times, every 10 ms; each second user sends one. */
 #define ROUNDS	30
 
-/* A user's number is its token's cookie: the token needs no id. */
+/* The number of a user is the cookie of the user's token: the token needs no id. */
 static uint64_t handles[USERS];
 static unsigned int offline[USERS];
 static unsigned int online = USERS, touches, rounds;
@@ -73,7 +73,7 @@ static int start_network(void)
 	return network;
 }
 
-/* Packets of every second user, whether it is still online or not. */
+/* Takes the packets of every second user, who may be online or not. */
 static void packets(int network, struct tw_words *words, uint32_t tick)
 {
 	uint64_t count;
@@ -87,7 +87,7 @@ static void packets(int network, struct tw_words *words, uint32_t tick)
 	touches += USERS / 2;
 }
 
-/* The next epoll_wait(2) tells of what @events had no room for. */
+/* Takes expired tokens. The next epoll_wait(2) tells of tokens that @events had no room for. */
 static void expired(struct tw_events *events, struct tw_wheel *wheel)
 {
 	ssize_t n = tw_events_read(events, wheel, 0);

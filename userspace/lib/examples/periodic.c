@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Jobs that run again and again: a token is a job. The heartbeat keeps to its
- * times, however long other jobs take: its token is periodic. Of beats that were
- * missed meanwhile one comes, and tells how many. The backup rests between two
- * runs, however long they take: its token ends with each run, and another one is
- * registered.
+ * Jobs that run again and again: a token is a job. The heartbeat keeps to its times, however
+ * long other jobs take: its token is periodic. If beats were missed meanwhile, only one of
+ * them comes, and tells how many were missed. The backup rests between two runs, however long
+ * they take: its token ends with each run, and another one is registered.
  *
  *	cc periodic.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -18,7 +17,7 @@
 
 /**
  * struct job - what a token stands for: its id is the job's index
- * @name: what it is
+ * @name: its name
  * @period: ns from one run to the next
  * @rests: the period is from the end of one run, else from its start
  * @takes: how many ms it runs
@@ -57,7 +56,7 @@ static int register_job(struct tw_wheel *wheel, uint64_t id)
 	return tw_wheel_run(wheel, &op);
 }
 
-/* The wheel, and a token for each job. Ends the program without a device. */
+/* Makes the wheel, and a token for each job. Ends the program without a device. */
 static struct tw_wheel *begin(void)
 {
 	const struct timewheel_setup setup = {
@@ -84,7 +83,7 @@ static struct tw_wheel *begin(void)
 	return wheel;
 }
 
-/* Runs a job; after the last time its token ends. */
+/* Runs a job. After the last run its token ends. */
 static void run(struct tw_wheel *wheel, const struct timewheel_event *event)
 {
 	struct job *job = &jobs[event->id];

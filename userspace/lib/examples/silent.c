@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * silent [PORT SECONDS]: an echo server that hangs up on clients from which no data has
- * come for so long. No packet touches a token: when a client's token comes due, TCP is
- * asked when data last came. Without arguments it hangs up on one client of its own.
+ * silent [PORT SECONDS]: an echo server that hangs up on clients from which no data has come
+ * for so long. No packet touches a token: when a client's token comes due, the server asks TCP
+ * when data last came. Without arguments it hangs up on one client of its own.
  *
  *	cc silent.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -31,8 +31,8 @@ static void add(int fd)
 }
 
 /*
- * The token's id is the client's fd. The token of a client that has left stays until
- * it is due, unless the fd has a new client by then: that one begins by touching it.
+ * The token's id is the client's fd. The token of a client that has left stays until it is
+ * due, unless the fd has a new client by then: such a client begins with a touch of the token.
  */
 static void expect(int client, uint64_t delay)
 {

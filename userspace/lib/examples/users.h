@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the examples of event loops are about: three users are online and go
- * offline when they have sent nothing for 100 ms. The second user sends something
- * once more, just before the first one goes offline, and so stays online longest.
- * Each example is a loop of its own kind around this.
+ * All examples of event loops do this: three users are online and go offline when they have
+ * sent nothing for 100 ms. The second user sends something once more, just before the first
+ * one goes offline, and so stays online longest. Each example is a loop of its own kind around
+ * this code.
  */
 #ifndef USERS_H
 #define USERS_H
@@ -41,7 +41,7 @@ static inline void users_fail(const char *what)
 	exit(1);
 }
 
-/* The wheel, and a token for each user. Ends the program without a device. */
+/* Makes the wheel, and a token for each user. Ends the program without a device. */
 static inline void users_begin(struct users *users)
 {
 	const struct timewheel_setup setup = {
@@ -72,8 +72,8 @@ static inline void users_begin(struct users *users)
 }
 
 /*
- * The wheel is readable: reads until nothing more is due, as loops need that
- * tell of a change only. Returns whether anybody is still online.
+ * Called when the wheel is readable. Reads until nothing more is due, because some loops tell
+ * only of a change. Returns whether anybody is still online.
  */
 static inline bool users_readable(struct users *users)
 {

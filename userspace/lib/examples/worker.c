@@ -3,11 +3,11 @@
  * Work that has to be done although workers die: a token is a customer to be
  * reminded of an order, and ends when a worker says that it has been done.
  *
- * Two workers share a named wheel. Each opens it by itself: what a worker holds
- * comes back when its open file is released, and a file that both had by fork(2)
- * would stay open in the other worker. A worker reads one event at a time, because
- * it holds what it has read. Reminding twice must do no harm, since a worker may
- * die between the work and its ack.
+ * Two workers share a named wheel. Each opens it by itself: tokens that a worker holds come
+ * back when its open file is released, and a file that both had by fork(2) would stay open in
+ * the other worker. A worker reads one event at a time, because it holds the token of each
+ * event that it has read. Reminding twice must do no harm, since a worker may die between the
+ * work and its ack.
  *
  *	cc worker.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -32,7 +32,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* Reminds of an order, which goes wrong in three ways. True when it is done. */
+/* Reminds of an order, which goes wrong in three ways. Returns true when it is done. */
 static bool remind(struct tw_wheel *wheel, const struct timewheel_event *event)
 {
 	bool first = event->delivery == 1;
@@ -43,7 +43,7 @@ static bool remind(struct tw_wheel *wheel, const struct timewheel_event *event)
 	if (event->id == 2 && first)
 		return false;
 	if (event->id == 3) {
-		/* It will take longer than the lease. */
+		/* The work will take longer than the lease. */
 		tw_op_extend(&op, event->id, event->delivery, TW_MIN(1), 0);
 		if (tw_wheel_run(wheel, &op) < 0)
 			fail("extend");
@@ -71,7 +71,7 @@ static int work(void)
 		else
 			tw_op_nack(&op, event->id, event->delivery, TW_MS(100),
 				   0);
-		/* ESTALE: too late, another worker has got it since. */
+		/* ESTALE: the answer is too late, another worker has got the token since. */
 		if (tw_wheel_run(wheel, &op) < 0 && errno != ESTALE)
 			break;
 	}
@@ -81,7 +81,7 @@ static int work(void)
 	return status;
 }
 
-/* The wheel, and a token for each order. Ends the program without a device. */
+/* Makes the wheel, and a token for each order. Ends the program without a device. */
 static struct tw_wheel *begin(void)
 {
 	const struct timewheel_setup setup = {

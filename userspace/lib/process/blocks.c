@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
- * Blocks of memory by number, in place of the module's blocks.c: they lie in a row. So
+ * Blocks of memory by number, in place of the module's blocks.c. The blocks lie in a row:
  * touch words can be used where they are, and nothing has to be mapped a second time.
  */
 #include <linux/slab.h>
@@ -13,7 +13,7 @@ static size_t row_bytes(const struct tw_blocks *blocks)
 	return (size_t)blocks->nr * blocks->bytes;
 }
 
-/* The directory has one entry more than there are blocks: the row. */
+/* The directory has one entry behind the entries of all blocks: the row. */
 static inline void *tw_blocks_row(const struct tw_blocks *blocks)
 {
 	return blocks->block[blocks->nr];

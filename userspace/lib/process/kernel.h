@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * What the module's files above the core need of the kernel, in a process. What the core
- * needs is in linux/, where the tests of the core find it, too.
+ * In a process, all that the module's files above the core need of the kernel. The core's
+ * needs are in linux/, where the tests of the core find it, too.
  *
  * Users' memory is the process's own: an address that is not valid ends the program.
  */
@@ -25,7 +25,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Words of the kernel's C. */
+/* This part has words of the kernel's C. */
 #define static_assert(condition)	_Static_assert(condition, #condition)
 #define __user
 #define __percpu
@@ -42,8 +42,8 @@
 #define ERESTARTSYS		EINTR
 
 /*
- * Counters of each CPU: of each thread here, of which some may share one. Each has a
- * cache line of its own.
+ * The kernel counts by CPU, and this file counts by thread. Some threads may share a counter.
+ * Each counter has a cache line of its own.
  */
 #define TW_COUNTERS		16
 #define TW_COUNTER_BYTES	64
@@ -62,7 +62,7 @@ static size_t tw_counter_offset(void);
 	((void)__atomic_fetch_add((u64 *)((char *)&(counter) + tw_counter_offset()), \
 				  1, __ATOMIC_RELAXED))
 
-/* Locks that sleep. */
+/* This part has locks that sleep. */
 struct mutex {
 	pthread_mutex_t	mutex;
 };
@@ -72,7 +72,7 @@ struct mutex {
 #define mutex_lock(lock)	pthread_mutex_lock(&(lock)->mutex)
 #define mutex_unlock(lock)	pthread_mutex_unlock(&(lock)->mutex)
 
-/* Clocks. A process and its timerfds are in one time namespace. */
+/* This part has clocks. A process and its timerfds are in one time namespace. */
 struct timespec64 {
 	s64	tv_sec;
 	long	tv_nsec;
@@ -98,7 +98,7 @@ static inline u64 ktime_get_clock_ns(clockid_t clock)
 #define ktime_to_ns(time)	(time)
 #define ns_to_ktime(ns)		((ktime_t)(ns))
 
-/* The timer, which is a timerfd, and those that wait for it: see timer.c. */
+/* The timer is a timerfd. This part also has its waiters: see timer.c. */
 enum hrtimer_restart { HRTIMER_NORESTART };
 enum hrtimer_mode { HRTIMER_MODE_ABS };
 
@@ -109,8 +109,8 @@ enum hrtimer_mode { HRTIMER_MODE_ABS };
  * struct hrtimer - a timer that is a file descriptor
  * @fd: the timerfd, or why there is none as a negative errno; constant
  * @wanted: when it is to go off, TW_TIMER_NEVER for not at all; the wheel's lock
- * @told: what the timerfd was told last; TW_TIMER_NOW while it is readable, as far as a
- *	thread has seen that; written under the wheel's lock, read anywhere
+ * @told: what the timerfd was told last; TW_TIMER_NOW while it is readable, as far as a thread
+ *	has seen it; written under the wheel's lock, read anywhere
  * @telling: held while the timerfd is told, so that it is told in order; taken before
  *	the wheel's lock
  */
@@ -144,8 +144,8 @@ static inline void hrtimer_try_to_cancel(struct hrtimer *timer)
  * Threads that read sleep until the timerfd is readable. Nobody knows here which threads
  * poll the timerfd. A wake-up of the wheel's pollers makes the timerfd readable anew, which
  * wakes readers, too.
- * @timer: the wheel's
- * @rings: the queue is that of the pollers
+ * @timer: the wheel's timer
+ * @rings: the queue has the pollers
  */
 typedef struct {
 	struct hrtimer	*timer;
@@ -175,11 +175,11 @@ static inline void wake_up(wait_queue_head_t *queue)
 	err_;								\
 })
 
-/* A signal ends a sleep, and nothing else. */
+/* A signal only ends a sleep, and needs no further look. */
 #define current			NULL
 #define task_sigpending(task)	((void)(task), false)
 
-/* Users' memory. */
+/* This part has the memory of users. */
 #define u64_to_user_ptr(address)	((void *)(uintptr_t)(address))
 /* The memory may lie at any address. */
 #define get_user(to, from)		(memcpy(&(to), from, sizeof(to)), 0)
@@ -197,7 +197,7 @@ static inline void wake_up(wait_queue_head_t *queue)
 #define pagefault_disable()		do { } while (0)
 #define pagefault_enable()		do { } while (0)
 
-/* The first byte that is not @c, NULL if all are. */
+/* Returns the first byte that is not @c, NULL if all bytes are. */
 static inline void *memchr_inv(const void *memory, int c, size_t n)
 {
 	const unsigned char *at = memory;
@@ -250,7 +250,7 @@ static inline void iov_iter_revert(struct iov_iter *iter, size_t n)
 	iter->left += n;
 }
 
-/* Files. */
+/* This part has files. */
 #define FMODE_READ		1
 #define FMODE_WRITE		2
 #define IOCB_NOWAIT		1

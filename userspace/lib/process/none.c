@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * In place of wheels of the process, where there are none.
- */
+/* Takes the place of process.c on machines where a process cannot keep wheels. */
 #include <errno.h>
 
 #include "process.h"

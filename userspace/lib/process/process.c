@@ -4,8 +4,8 @@
  * limits.c and stats.c. Names are names within the process, and nobody is charged.
  *
  * A child by fork(2) has copies of its parent's wheels, of which a lock may be held by a
- * thread that is not there, and timerfds that are its parent's. So no call of the child
- * looks at them: each wheel has the mark of the process that made it.
+ * thread that is not there, and timerfds that are its parent's. For this reason no call of the
+ * child looks at them: each wheel has the mark of the process that made it.
  */
 #include <sys/mman.h>
 
@@ -20,12 +20,12 @@
 
 /**
  * struct process_wheel - a wheel
- * @next: in the list of names; names_lock
+ * @next: the next one in the list of names; names_lock
  * @wheel: the wheel
  * @setup: how it was set up; constant
- * @mark: of the process that made it; constant
+ * @mark: the mark of the process that made it; constant
  * @refs: its files, its mappings and its name; names_lock
- * @name: of a named wheel, else empty; constant
+ * @name: the name of a named wheel, else empty; constant
  */
 struct process_wheel {
 	struct process_wheel	*next;
@@ -39,7 +39,7 @@ struct process_wheel {
 /**
  * struct tw_process_file - an open file of a wheel
  * @file: as the module knows it; constant
- * @opened: what it is for the wheel
+ * @opened: the wheel's view of it
  * @of: its wheel; constant
  * @fd: a duplicate of the timerfd, for the program; constant. It may be closed by mistake:
  *	so no other call but the file's close uses it
@@ -51,7 +51,7 @@ struct tw_process_file {
 	int			fd;
 };
 
-/* Limits as the module has them without parameters, but for the most tokens. */
+/* These limits are the module's without parameters, but for the most tokens. */
 unsigned int tw_min_tick_ns = 100000;
 unsigned int tw_max_tokens = BIT(28);
 
@@ -60,9 +60,7 @@ static struct process_wheel *names;	/* names_lock */
 static u64 *process_mark;		/* 0 in a child; names_lock, or by a wheel's user */
 static u32 last_number;			/* atomic */
 
-/*
- * Counters of threads.
- */
+/* This part has the counters of threads. */
 
 static size_t tw_counter_offset(void)
 {
@@ -75,9 +73,7 @@ static size_t tw_counter_offset(void)
 	return slot % TW_COUNTERS * TW_COUNTER_BYTES;
 }
 
-/*
- * What the module's ioctl.c and wheel.c find elsewhere.
- */
+/* This part has functions that the module's ioctl.c and wheel.c find elsewhere. */
 
 int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 {
@@ -97,9 +93,7 @@ int tw_stats_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 			      __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED));
 }
 
-/*
- * The mark of a process.
- */
+/* This part has the mark of a process. */
 
 static void lock_names(void)
 {
@@ -111,13 +105,13 @@ static void unlock_names(void)
 	pthread_mutex_unlock(&names_lock);
 }
 
-/* So that a child does not find the lock held. */
+/* Locks the names around fork(), because a child must not find the lock held. */
 static void watch_forks(void)
 {
 	pthread_atfork(lock_names, unlock_names, unlock_names);
 }
 
-/* Makes the mark, in memory that is empty in a child. With names_lock. */
+/* Makes the mark, in memory that is empty in a child. The caller holds names_lock. */
 static int make_mark(void)
 {
 	u64 *page;
@@ -134,7 +128,7 @@ static int make_mark(void)
 		process_mark = page;
 	}
 	if (!*process_mark) {
-		/* The names are a parent's. */
+		/* The names are the parent's. */
 		names = NULL;
 		*process_mark = ((u64)get_random_u32() << 32 | get_random_u32()) ?: 1;
 	}
@@ -147,9 +141,7 @@ static bool is_mine(const struct process_wheel *of)
 	return likely(of->mark == *process_mark);
 }
 
-/*
- * Wheels. All with names_lock.
- */
+/* This part has wheels. Callers hold names_lock. */
 
 /* Makes a wheel and sets it up, with one reference. */
 static int new_wheel(const struct timewheel_setup *setup, struct process_wheel **made)
@@ -188,8 +180,8 @@ static int new_wheel(const struct timewheel_setup *setup, struct process_wheel *
 }
 
 /*
- * The last reference of a parent's wheel closes no more than the timerfd: its memory may
- * have been changing while the child came to be.
+ * Gives back a reference. The last reference of a parent's wheel closes only the timerfd: the
+ * wheel's memory may have been changing during the fork().
  */
 static void put_wheel(struct process_wheel *of)
 {
@@ -216,7 +208,7 @@ static unsigned int mode_of(int access)
 	       access == O_WRONLY ? FMODE_WRITE : FMODE_READ | FMODE_WRITE;
 }
 
-/* Opens a wheel. Takes a reference. */
+/* Opens a wheel, and takes a reference. */
 static int new_file(struct process_wheel *of, int access, struct tw_process_file **made)
 {
 	struct tw_process_file *file = calloc(1, sizeof(*file));
@@ -240,7 +232,7 @@ static int new_file(struct process_wheel *of, int access, struct tw_process_file
 	return 0;
 }
 
-/* A link to the wheel of a name, or to NULL. */
+/* Returns the link to the wheel of a name, or the last link, which is NULL. */
 static struct process_wheel **find_name(const char *name)
 {
 	struct process_wheel **link = &names;
@@ -251,9 +243,7 @@ static struct process_wheel **find_name(const char *name)
 	return link;
 }
 
-/*
- * Files.
- */
+/* This part has files. */
 
 static int begin(void)
 {
@@ -349,10 +339,10 @@ ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bo
 	ret = tw_events_read(&iocb, &iter);
 	if (ret != -EAGAIN)
 		return ret;
-	/* A clock that was set back must not leave it readable for nothing. */
+	/* A clock that was set back must not leave the fd readable although nothing is due. */
 	if (file->opened.wheel->clock == TIMEWHEEL_CLOCK_REALTIME && wait_for(timer, 0) > 0)
 		tw_timer_catch_up(timer, true);
-	/* O_NONBLOCK is that of all duplicates. */
+	/* All duplicates of the fd share O_NONBLOCK. */
 	if (nowait || fcntl(timer->fd, F_GETFL) & O_NONBLOCK)
 		return ret;
 	iocb.ki_flags = 0;
@@ -360,9 +350,7 @@ ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bo
 	return tw_events_read(&iocb, &iter);
 }
 
-/*
- * Touch words, which lie in a row and need no mapping.
- */
+/* This part has touch words, which lie in a row and need no mapping. */
 
 int tw_process_map(struct tw_process_file *file, void **words, void **hold)
 {
@@ -389,11 +377,9 @@ void tw_process_unmap(void *hold)
 	drop_wheel(hold);
 }
 
-/*
- * Named wheels.
- */
+/* This part has named wheels. */
 
-/* @name, @setup: have been checked; the size is that of the caller's structure. */
+/* @name and @setup have been checked; the size is the one of the caller's structure. */
 int tw_named_create(const char *name, const struct timewheel_setup *setup,
 		    bool exclusive)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
- * Row: memory in one piece, of which the addresses are kept from the start and the
- * memory comes as it is needed.
+ * Row: memory in one piece, of which the addresses are kept from the start, and the memory
+ * comes as it is needed.
  */
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 
 #include "row.h"
 
-/* Of memory that is asked for at once. */
+/* The size of a piece of memory that is asked for at once. */
 #define PIECE	(64UL << 10)
 
 static size_t up(size_t bytes)
@@ -26,7 +26,7 @@ void *tw_row_new(size_t bytes)
 	return row == MAP_FAILED ? NULL : row;
 }
 
-/* Threads that use the same piece at once do no harm: each makes it usable. */
+/* Makes memory usable. Threads that do this for the same piece at once do no harm. */
 bool tw_row_use(void *row, size_t from, size_t to)
 {
 	from = up(from);

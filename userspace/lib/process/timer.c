@@ -3,27 +3,27 @@
  * Timer: a wheel's timer and its alarm are one timerfd, which programs poll.
  *
  * The timerfd is readable if the alarm is set, or the timer has gone off and no thread has
- * looked since. No thread waits for it in the library's name: what the timer's callback
- * does in the kernel is done by the next thread that looks, in tw_timer_catch_up(). Nobody
- * reads the timerfd, so its being readable is seen by all that poll, until it is told
- * another time.
+ * looked since. No thread waits for it in the library's name: what the timer's callback does
+ * in the kernel is done by the next thread that looks, in tw_timer_catch_up(). Nobody reads
+ * the timerfd: it stays readable, for all that poll it, until it is told another time.
  *
- * It is told as rarely as possible, for that is a system call: when a nearer deadline has
- * come up, and when it is readable but is not to be. A deadline that has been put off is
- * met too early: then a look finds nothing, and tells it the new one.
+ * The timerfd is told as rarely as possible, because each time costs a system call: when a
+ * nearer deadline has come up, and when it is readable but must not be. For a deadline that
+ * has been put off it goes off too early: a look then finds nothing, and tells it the new
+ * deadline.
  *
- * Under the wheel's lock it is only noted what is wanted. After that lock is let go,
- * tw_timer_settle() compares this with what was told. Only a thread that holds @telling
- * tells, and reads what is wanted under the wheel's lock before. So what is told last is
- * what was wanted last: a thread that finds nothing to tell, because of what another
- * thread is about to tell, can leave it to that thread, which saw the same or newer wishes.
+ * Code under the wheel's lock only notes the time that is wanted. After that lock is let go,
+ * tw_timer_settle() compares this time with the time that was told last. Only a thread that
+ * holds @telling tells, and before that it reads the wanted time under the wheel's lock. The
+ * time told last is therefore the time wanted last. A thread may find nothing to tell because
+ * another thread is about to tell: that thread has seen the same or newer wishes.
  */
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
 
 #include "wheel.h"
 
-/* The kernel's linux/timerfd.h has this, but cannot be included beside fcntl.h. */
+/* The kernel's linux/timerfd.h has this macro, but cannot be included beside fcntl.h. */
 #ifndef TFD_IOC_SET_TICKS
 #define TFD_IOC_SET_TICKS	_IOW('T', 0, u64)
 #endif
@@ -33,7 +33,7 @@ static struct tw_wheel *wheel_of(struct hrtimer *timer)
 	return container_of(timer, struct tw_wheel, timer);
 }
 
-/* Whether the fd has to be readable, whatever the time is. */
+/* Whether the fd has to be readable at any time. */
 static bool is_called(const struct tw_wheel *wheel)
 {
 	return READ_ONCE(wheel->alarm) || READ_ONCE(wheel->stage) == TW_ENDED;
@@ -61,9 +61,9 @@ static void hrtimer_cancel(struct hrtimer *timer)
 }
 
 /*
- * Makes the timerfd readable anew. Kernels with CONFIG_CHECKPOINT_RESTORE know how. With
- * others the timer has to go off, which costs an interrupt: under a hypervisor 15 us, not
- * 0.3 us.
+ * Makes the timerfd readable anew. Kernels with CONFIG_CHECKPOINT_RESTORE have a call for it.
+ * With other kernels the timer has to go off, which costs an interrupt: under a hypervisor 15
+ * us in place of 0.3 us.
  */
 static bool tell_now(const struct hrtimer *timer)
 {
@@ -84,7 +84,7 @@ static void tell(const struct hrtimer *timer, u64 when)
 		at.it_value.tv_sec = when / NSEC_PER_SEC;
 		at.it_value.tv_nsec = when % NSEC_PER_SEC;
 	}
-	/* Of a timerfd, and a time that is valid: this does not fail. */
+	/* This call does not fail: the fd is a timerfd and the time is valid. */
 	timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -94,7 +94,7 @@ static bool differs(u64 wanted, u64 told)
 	return wanted < told || (told == TW_TIMER_NOW && wanted != TW_TIMER_NOW);
 }
 
-/* @ring: tells also those who know that it is readable, if it is to be. */
+/* @ring: makes a readable timerfd readable anew, for threads that know that it is readable. */
 static void settle(struct hrtimer *timer, bool ring)
 {
 	struct tw_wheel *wheel = wheel_of(timer);
@@ -113,7 +113,7 @@ static void settle(struct hrtimer *timer, bool ring)
 	mutex_unlock(&timer->telling);
 }
 
-/* After any change. A thread that sets the alarm rings. */
+/* Tells the timerfd after any change. A thread that sets the alarm calls tw_timer_ring(). */
 static void tw_timer_settle(struct hrtimer *timer)
 {
 	if (!is_called(wheel_of(timer)) &&
@@ -121,7 +121,7 @@ static void tw_timer_settle(struct hrtimer *timer)
 		settle(timer, false);
 }
 
-/* The alarm has been set, or the wheel has ended: all that poll see it. */
+/* Called after the alarm was set, or after the wheel has ended: all pollers see it. */
 static void tw_timer_ring(struct hrtimer *timer)
 {
 	settle(timer, true);

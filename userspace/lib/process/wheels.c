@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * All that a process needs to keep wheels itself, as one unit: the module's files and what
- * stands in for the kernel. names.h, which is made from the module's headers, gives each
- * of its functions a name that no program and no other file of the library has.
+ * All that a process needs to keep wheels itself, as one unit: the module's files and
+ * stand-ins for the kernel. names.h, which is made from the module's headers, gives each of
+ * its functions a name that no program and no other file of the library has.
  *
  * The module is for 64-bit kernels, and its files for 64-bit processes.
  */

@@ -5,7 +5,7 @@
  */
 #include "lib_test.h"
 
-/* ADD(batch, cancel, key, 0) adds what tw_op_cancel() prepares. */
+/* ADD(batch, cancel, key, 0) adds the operation that tw_op_cancel() prepares. */
 #define ADD(batch, prepare, ...)					\
 	tw_op_##prepare(tw_batch_next(batch), __VA_ARGS__)
 
@@ -58,7 +58,7 @@ TEST(free_takes_null)
 	EXPECT_EQ(E2BIG, errno);
 }
 
-/* A touch of each key, among other operations. */
+/* A batch touches each key, among other operations. */
 TEST_F(batch, touch_many)
 {
 	const uint64_t ids[] = { 1, 3, 2 };
@@ -95,7 +95,7 @@ TEST_F(batch, touch_many_all_or_none)
 	EXPECT_EQ(0, tw_batch_touch_many(self->batch, ids, 6, 0));
 }
 
-/* Each kind of operation, by id, with what it tells. */
+/* A batch carries out each kind of operation by id, and each tells its result. */
 TEST_F(batch, every_operation)
 {
 	struct tw_batch *batch = self->batch;
@@ -123,7 +123,7 @@ TEST_F(batch, every_operation)
 	EXPECT_EQ(1, info.cancelled);
 }
 
-/* And by handle, of a token that is past its deadline. */
+/* A batch carries out each kind of operation by handle, also on a token past its deadline. */
 TEST_F(batch, by_handle)
 {
 	struct tw_batch *batch = self->batch;
@@ -140,7 +140,7 @@ TEST_F(batch, by_handle)
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 2));
 }
 
-/* An operation that is not prepared is refused, whatever was there before. */
+/* An operation that is not prepared is refused, whatever its memory held before. */
 TEST_F(batch, not_prepared)
 {
 	struct tw_batch *batch = self->batch;
@@ -164,7 +164,7 @@ TEST_F(batch, of_older_programs)
 	EXPECT_EQ(1, info_of(self->wheel).registered);
 }
 
-/* A wheel with leases and periods, whose tokens 1 to 4 have been delivered. */
+/* Opens a wheel with leases and periods, whose tokens 1 to 4 have been delivered. */
 static struct tw_wheel *open_delivered(void)
 {
 	struct tw_events *events = tw_events_new(4);
@@ -183,7 +183,7 @@ static struct tw_wheel *open_delivered(void)
 	return delivered == 4 ? wheel : NULL;
 }
 
-/* Each kind of operation on deliveries, and one that comes too late. */
+/* A batch carries out each kind of operation on deliveries, and one that comes too late. */
 TEST_F(batch, deliveries)
 {
 	struct tw_wheel *wheel = open_delivered();
@@ -218,7 +218,7 @@ TEST_F(batch, deliveries)
 	tw_wheel_close(wheel);
 }
 
-/* One that fails does not end the others, and is counted. */
+/* An operation that fails does not end the others, and is counted. */
 TEST_F(batch, failures)
 {
 	struct tw_batch *batch = self->batch;
@@ -251,7 +251,7 @@ TEST_F(batch, limits)
 	EXPECT_EQ(16, tw_batch_run(batch, self->wheel));
 }
 
-/* What has been carried out is not carried out again, what is added is. */
+/* An operation that has been carried out is not carried out again, and an added one is. */
 TEST_F(batch, goes_on_and_is_used_again)
 {
 	struct tw_batch *batch = self->batch;
@@ -273,8 +273,8 @@ TEST_F(batch, goes_on_and_is_used_again)
 }
 
 /*
- * A batch that signals interrupt, once at least, is carried out by going on:
- * each of its operations once.
+ * Signals interrupt a batch at least once. It is carried out by further calls, each operation
+ * once.
  */
 TEST(signals)
 {

@@ -53,7 +53,7 @@ TEST_F(cursor, each_once)
 	tw_cursor_close(cursor);
 }
 
-/* Both ends belong to it. */
+/* Both ends of the range belong to it. */
 TEST_F(cursor, range)
 {
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 201 * SEC,
@@ -70,7 +70,7 @@ TEST_F(cursor, range)
 	tw_cursor_close(cursor);
 }
 
-/* Tokens that go while it is on its way are no trouble to it. */
+/* A walk goes on when tokens are cancelled meanwhile. */
 TEST_F(cursor, cancelling)
 {
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);

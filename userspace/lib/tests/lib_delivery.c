@@ -54,7 +54,7 @@ FIXTURE_TEARDOWN(delivery)
 	tw_wheel_destroy(NAME);
 }
 
-/* Goes to @tick. Returns the number of token 7's delivery, 0 when none comes. */
+/* Puts the hand on @tick. Returns the number of token 7's delivery, 0 when none comes. */
 static unsigned int deliver(struct tw_wheel *wheel, struct tw_events *events,
 			    uint64_t tick)
 {
@@ -86,7 +86,7 @@ TEST_F(delivery, ack_by_handle)
 	EXPECT_EQ(1, info_of(self->wheel).acked);
 }
 
-/* Due again after the delay, as another delivery. */
+/* A token is due again after the delay of its nack, as another delivery. */
 TEST_F(delivery, nack)
 {
 	EXPECT_EQ(0, RUN(self->wheel, nack, 7, 1, 5 * SEC, 0));
@@ -112,7 +112,7 @@ TEST_F(delivery, attempts)
 	}
 }
 
-/* What is due beyond max_held waits, until an answer makes room. */
+/* Due tokens beyond max_held wait until an answer makes room. */
 TEST_F(delivery, max_held)
 {
 	EXPECT_EQ(MAX_HELD, info_of(self->wheel).max_held);
@@ -140,7 +140,7 @@ TEST_F(delivery, extend)
 	EXPECT_ERR(ESTALE, RUN(self->wheel, extend, 7, 1, 0, 0));
 }
 
-/* Also of a token that is held: its reader learns of it by its answer. */
+/* A token that is held can be deleted: its reader learns of it by the error of its answer. */
 TEST_F(delivery, delete)
 {
 	EXPECT_LE(0, RUN(self->wheel, delete, 7, 0));
@@ -153,7 +153,7 @@ TEST_F(delivery, delete)
 	EXPECT_EQ(0, info_of(self->wheel).pending);
 }
 
-/* Over leases the token goes to another; the answer of the first is too late. */
+/* After the lease another reader gets the token, and the first reader's answer is too late. */
 TEST_F(delivery, lease_over)
 {
 	EXPECT_EQ(0, deliver(self->other, self->events, 110));
@@ -164,7 +164,7 @@ TEST_F(delivery, lease_over)
 	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0));
 }
 
-/* The open file holds it, and every file that is open for writing may answer. */
+/* The open file holds a token, and every file that is open for writing may answer. */
 TEST_F(delivery, whose)
 {
 	struct tw_wheel *dupped = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
@@ -179,7 +179,7 @@ TEST_F(delivery, whose)
 	tw_wheel_close(dupped);
 }
 
-/* When the last fd of an open file is closed, what it held is due at once. */
+/* When the last fd of an open file is closed, the tokens that it held are due at once. */
 TEST_F(delivery, close_gives_back)
 {
 	struct tw_wheel *third = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
@@ -216,11 +216,11 @@ TEST_F(delivery, errors)
 	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_ERR(ERANGE, RUN(wheel, nack, 7, 1, TOO_LATE, 0));
 	EXPECT_ERR(ERANGE, RUN(wheel, extend, 7, 1, TOO_LATE, 0));
-	/* None of them has changed anything. */
+	/* None of the refused calls has changed anything. */
 	EXPECT_EQ(0, RUN(wheel, ack, 7, 1, 0));
 }
 
-/* A wheel opened for reading cannot be changed, one that was destroyed neither. */
+/* A wheel opened for reading cannot be changed, and neither can a destroyed one. */
 TEST_F(delivery, read_only)
 {
 	struct tw_wheel *reader = tw_wheel_open_named(NAME, O_RDONLY);
@@ -238,7 +238,7 @@ TEST_F(delivery, read_only)
 	EXPECT_ERR(ENODEV, tw_wheel_drain(self->wheel));
 }
 
-/* Again and again until it is cancelled, each after its ack. */
+/* A periodic token comes again after each ack, until it is cancelled. */
 TEST_F(delivery, periodic)
 {
 	struct timewheel_op op;
@@ -262,7 +262,7 @@ TEST_F(delivery, periodic)
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 300));
 }
 
-/* Whenever it was acked: after the deadline before, not after the ack. */
+/* The next deadline is a period after the deadline before, whenever that event was acked. */
 TEST_F(delivery, periodic_after_a_late_ack)
 {
 	ASSERT_LE(0, RUN(self->wheel, delete, 7, 0));
@@ -274,7 +274,7 @@ TEST_F(delivery, periodic_after_a_late_ack)
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 113));
 	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
 
-	/* One event for the last of the periods that were missed meanwhile. */
+	/* One event comes, for the last of the periods that were missed meanwhile. */
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 120));
 	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
@@ -303,7 +303,7 @@ TEST_F(delivery, periodic_errors)
 	EXPECT_ERR(ESHUTDOWN, RUN(wheel, register_periodic, 9, SEC, SEC, 0, 0));
 }
 
-/* For all processes that have the wheel open; what fell due waits. */
+/* A pause holds for all processes that have the wheel open, and due tokens wait. */
 TEST_F(delivery, pause_and_resume)
 {
 	ASSERT_EQ(0, tw_wheel_pause(self->wheel));
@@ -320,7 +320,10 @@ TEST_F(delivery, pause_and_resume)
 	EXPECT_EQ(2, deliver(self->other, self->events, 102));
 }
 
-/* No new token, while the others go on; pausing and draining are independent. */
+/*
+ * A draining wheel takes no new token, and its tokens go on. Pausing and draining are
+ * independent.
+ */
 TEST_F(delivery, drain)
 {
 	struct tw_wheel *wheel = self->wheel;
@@ -340,7 +343,7 @@ TEST_F(delivery, drain)
 	EXPECT_EQ(0, RUN(self->other, register, 8, SEC, 0, 0));
 }
 
-/* What a cursor tells of tokens that are held and pending. */
+/* A cursor tells the state of tokens that are held and pending. */
 TEST_F(delivery, listed)
 {
 	static const struct timewheel_token expected[] = {

@@ -42,7 +42,7 @@ TEST(free_takes_null)
 	EXPECT_EQ(E2BIG, errno);
 }
 
-/* In the order of the deadlines; what does not fit comes the next time. */
+/* Events come in the order of the deadlines; events that do not fit come the next time. */
 TEST_F(events, read)
 {
 	const struct timewheel_event *event;
@@ -73,7 +73,7 @@ TEST_F(events, read)
 	EXPECT_NONE(EDOM, tw_events_at(self->events, 0));
 }
 
-/* A new buffer has none. */
+/* A new buffer has no events. */
 TEST_F(events, none_before_a_read)
 {
 	EXPECT_EQ(0, tw_events_count(self->events));
@@ -88,7 +88,7 @@ TEST_F(events, wait_ends_without_any)
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 3 * MS));
 }
 
-/* Each way to wait is there when the token is due. */
+/* Each kind of wait ends when the token is due. */
 TEST_F(events, wait_brings_what_falls_due)
 {
 	const uint64_t waits[] = { 3600 * SEC, TIMEWHEEL_NEVER - 1, TIMEWHEEL_NEVER };
@@ -100,7 +100,7 @@ TEST_F(events, wait_brings_what_falls_due)
 	}
 }
 
-/* An fd that may not block does not make a difference. */
+/* An fd that does not block makes no difference. */
 TEST_F(events, wait_on_nonblocking_fd)
 {
 	const uint64_t waits[] = { 3600 * SEC, TIMEWHEEL_NEVER };
@@ -153,7 +153,7 @@ static void *signal_then_register(void *arg)
 	return NULL;
 }
 
-/* But not one without end, if the handler is set up so. */
+/* A wait without end goes on after a signal whose handler is set up with SA_RESTART. */
 TEST_F(events, restarting_signals_do_not_end_a_wait)
 {
 	const struct sigaction action = {
@@ -192,7 +192,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* Who sleeps is woken by what another thread does. */
+/* A thread that sleeps is woken by another thread's operation. */
 TEST_F(events, sleepers_are_woken)
 {
 	const uint64_t waits[] = { 3600 * SEC, TIMEWHEEL_NEVER };

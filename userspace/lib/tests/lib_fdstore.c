@@ -12,14 +12,14 @@
 
 #include "lib_test.h"
 
-/* Requests at most, and deaths that find something held. */
+/* The most requests, and the deaths that leave something held. */
 #define REQUESTS	100000
 #define DEATHS		3
 
-/* What the daemon writes before the number of an order. */
+/* The daemon writes these words before the number of an order. */
 #define SAYS		"remind of order "
 
-/* Requests that are on their way to a reminder at one time. */
+/* The number of requests that are on their way to a reminder at one time. */
 #define LOAD		500
 
 FIXTURE(fdstore)
@@ -27,15 +27,15 @@ FIXTURE(fdstore)
 	char path[PATH_MAX];
 	struct sockaddr_un address;
 	socklen_t address_size;
-	int notify;		/* where the daemon's messages come in */
-	int requests[2];	/* of which the second is the daemon's */
+	int notify;		/* the daemon's messages come in here */
+	int requests[2];	/* the second of them is the daemon's */
 	int output[2];
 	struct tw_wheel *store;
 	bool ready;
 	pid_t daemon;
 	uint64_t sent;
 	uint64_t reminders;
-	uint64_t left;		/* held by those that have died */
+	uint64_t left;		/* how many were held by daemons that died */
 	unsigned char reminded[REQUESTS];
 };
 
@@ -47,7 +47,7 @@ static int high(int fd)
 	return moved;
 }
 
-/* An abstract address, which systems without a writable /run have too. */
+/* The address is abstract, because some systems have no writable /run. */
 static int listen_for_messages(FIXTURE_DATA(fdstore) *self)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
@@ -86,7 +86,7 @@ FIXTURE_TEARDOWN(fdstore)
 	tw_wheel_close(self->store);
 }
 
-/* What a service manager does between fork(2) and execve(2). */
+/* Does in the child what a service manager does between fork(2) and execve(2). */
 static void become_daemon(FIXTURE_DATA(fdstore) *self)
 {
 	char text[128];
@@ -130,7 +130,7 @@ static ssize_t receive(int notify, char *text, size_t room, int *fd)
 	return length;
 }
 
-/* One wheel, once, by its name; each start comes to its end. */
+/* The daemon stores one wheel, once, by its name; each start is complete. */
 static void take_messages(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(fdstore) *self)
 {
@@ -166,7 +166,7 @@ static void start(struct __test_metadata *_metadata, FIXTURE_DATA(fdstore) *self
 	ASSERT_NE(NULL, self->store);
 }
 
-/* Lines are short and come whole, as a pipe's do. */
+/* Lines are short, and a pipe carries short lines whole. */
 static void take_reminders(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(fdstore) *self)
 {
@@ -188,7 +188,7 @@ static void take_reminders(struct __test_metadata *_metadata,
 	}
 }
 
-/* Further requests, as long as there are fewer than @load without their end. */
+/* Sends requests, as long as fewer than @load have not come to their end. */
 static void send_requests(FIXTURE_DATA(fdstore) *self, uint64_t load)
 {
 	uint64_t acked = info_of(self->store).acked;
@@ -205,7 +205,7 @@ static void send_requests(FIXTURE_DATA(fdstore) *self, uint64_t load)
 	}
 }
 
-/* Returns whether it has left anything held. */
+/* Kills the daemon. Returns whether it has left anything held. */
 static bool die(struct __test_metadata *_metadata, FIXTURE_DATA(fdstore) *self)
 {
 	uint64_t held;
@@ -218,7 +218,7 @@ static bool die(struct __test_metadata *_metadata, FIXTURE_DATA(fdstore) *self)
 	return held;
 }
 
-/* Exact: nothing is lost, nothing is done twice but what was held by the dead. */
+/* The ledger is exact: nothing is lost, and nothing is done twice but what a dead daemon held. */
 TEST_F_TIMEOUT(fdstore, ledger, 240)
 {
 	const struct timespec ms = { .tv_nsec = MS };
@@ -230,7 +230,7 @@ TEST_F_TIMEOUT(fdstore, ledger, 240)
 		send_requests(self, LOAD);
 		take_reminders(_metadata, self);
 		info = info_of(self->store);
-		/* What the one before has left has come again. */
+		/* The tokens that the daemon before has left held have come again. */
 		if (info.held && info.lapsed >= self->left) {
 			deaths += die(_metadata, self);
 			start(_metadata, self);
@@ -251,7 +251,7 @@ TEST_F_TIMEOUT(fdstore, ledger, 240)
 	EXPECT_EQ(self->sent, info.acked);
 	EXPECT_EQ(0, info.pending + info.taken + info.held);
 	EXPECT_EQ(info.acked + info.lapsed, info.delivered);
-	/* The file that held them has been open throughout. */
+	/* The file that held the tokens has been open all the time. */
 	EXPECT_EQ(0, info.returned);
 	EXPECT_LE(self->left, info.lapsed);
 	EXPECT_LE(info.acked, self->reminders);

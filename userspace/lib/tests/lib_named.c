@@ -44,7 +44,7 @@ TEST_F(named, outlives_its_users)
 	EXPECT_EQ(9, tw_events_at(self->events, 0)->cookie);
 }
 
-/* Two files opened by one name have the same wheel. */
+/* Two files opened by one name belong to the same wheel. */
 TEST_F(named, is_shared)
 {
 	struct tw_wheel *other = tw_wheel_open_or_create(self->name, &manual,
@@ -89,7 +89,7 @@ TEST_F(named, create_errors)
 	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDWR));
 }
 
-/* No name leads out of where the wheels are. */
+/* No name leads out of the folder of the wheels. */
 TEST_F(named, names)
 {
 	static const char * const wrong[] = {
@@ -118,13 +118,13 @@ TEST_F(named, open_errors)
 	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDONLY));
 	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_RDWR | O_TRUNC));
 	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_ACCMODE));
-	/* A node of another device, 1:3 being /dev/null, is none. */
+	/* The node of another device is no wheel; 1:3 is /dev/null. */
 	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, 1 << 8 | 3));
 	EXPECT_NONE(ENOTTY, tw_wheel_open_named("lib-null", O_RDWR));
 	unlink(path);
 }
 
-/* A node that was renamed stays when its wheel goes, and leads nowhere. */
+/* A node that was renamed stays when its wheel is destroyed, and leads nowhere. */
 TEST_F(named, stale_node)
 {
 	char old[64];
@@ -170,7 +170,7 @@ TEST_F(named, others)
 	chmod("/dev/timewheel", 0660);
 }
 
-/* A reader sees all, and changes nothing except by reading events. */
+/* A file opened for reading sees all, and changes nothing except by reading events. */
 TEST_F(named, read_only)
 {
 	struct tw_wheel *ro = tw_wheel_open_named(self->name, O_RDONLY);
@@ -269,7 +269,7 @@ TEST_F(named, destroyed)
 	tw_cursor_close(cursor);
 }
 
-/* A walk that ends so does not hand out again what it had handed out. */
+/* A walk that ends with an error does not hand out again what it has handed out. */
 TEST_F(named, destroyed_under_a_cursor)
 {
 	struct timewheel_setup setup = manual;
@@ -353,7 +353,7 @@ static void *destroyer(void *arg)
 	return NULL;
 }
 
-/* Who wants to open or create gets a wheel, however often others destroy it. */
+/* A call that opens or creates gets a wheel, however often others destroy it. */
 TEST_F(named, open_or_create_against_destroy)
 {
 	struct destroyer d = { .name = self->name };

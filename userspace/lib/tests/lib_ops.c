@@ -25,7 +25,7 @@ FIXTURE_TEARDOWN(ops)
 	tw_wheel_close(self->wheel);
 }
 
-/* What GET tells is what was registered: 100 + 61 on 60 slots is one lap on. */
+/* GET tells what was registered: 100 + 61 on 60 slots is one lap further. */
 TEST_F(ops, register_and_get)
 {
 	uint64_t handle = 0;
@@ -62,7 +62,7 @@ TEST_F(ops, register_absolute)
 	EXPECT_EQ(0, self->token.timeout);
 }
 
-/* A deadline that touches put off by another time than the first one. */
+/* Touches put off a deadline by another time than the first one. */
 TEST_F(ops, register_with_a_timeout)
 {
 	tw_op_register(&self->op, 7, 110 * SEC, 0, TIMEWHEEL_OPF_ABSOLUTE);
@@ -132,7 +132,7 @@ TEST_F(ops, touch_errors)
 	EXPECT_ERR(ERANGE, tw_wheel_touch(self->wheel, 7, 0));
 }
 
-/* All, or those before the first that cannot be. */
+/* A call touches all tokens, or all before the first one that cannot be touched. */
 TEST_F(ops, touch_many)
 {
 	uint64_t keys[] = { 1, 2, 3 }, handles[3];
@@ -390,7 +390,7 @@ TEST(many_and_signals)
 	tw_wheel_close(wheel);
 }
 
-/* An operation can be carried out again, and has what it told. */
+/* An operation can be carried out again, although it holds its last result. */
 TEST_F(ops, run)
 {
 	tw_op_register(&self->op, 7, SEC, 0, 0);
@@ -424,7 +424,7 @@ TEST_F(ops, run_errors)
 	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
 }
 
-/* Whether the operation @op is what it should be, after it was 0xff throughout. */
+/* Whether @op is as expected. All its bytes were 0xff before. */
 #define EXPECT_OP(prepare, args, ...) do {				\
 	struct timewheel_op expected_ = {				\
 		.size = sizeof(expected_), __VA_ARGS__			\
@@ -435,7 +435,7 @@ TEST_F(ops, run_errors)
 	EXPECT_EQ(0, memcmp(&op, &expected_, sizeof(op)));		\
 } while (0)
 
-/* Each fills in all of the operation. */
+/* Each function fills in all of the operation. */
 TEST(prepare)
 {
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
@@ -487,7 +487,7 @@ TEST(durations)
 	EXPECT_EQ(8, sizeof(TW_MS(1)));
 }
 
-/* Without ids and cookies tokens go by handle, and by nothing else. */
+/* Without ids and cookies, tokens are named by handle, and by nothing else. */
 TEST(bare_wheel)
 {
 	struct timewheel_setup setup = manual;

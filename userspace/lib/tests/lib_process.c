@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Tests of wheels inside the process: their fd, forks, threads, and want of memory and
- * of fds. That such a wheel does what a wheel of the kernel does is shown by all other
- * tests, with TIMEWHEEL=process in the environment.
+ * Tests of wheels inside the process: their fd, forks, threads, and want of memory and of fds.
+ * All other tests, with TIMEWHEEL=process in the environment, show that such a wheel does what
+ * a wheel of the kernel does.
  */
 #include <liburing.h>
 #include <linux/filter.h>
@@ -38,7 +38,7 @@ static bool is_readable(const struct tw_wheel *wheel, int timeout)
 	return poll(&pollfd, 1, timeout) == 1;
 }
 
-/* ns from now until the timerfd goes off, 0 when it is not running. */
+/* Returns the ns from now until the timerfd goes off, 0 when it is not running. */
 static uint64_t runs_for(const struct tw_wheel *wheel)
 {
 	struct itimerspec left;
@@ -49,8 +49,8 @@ static uint64_t runs_for(const struct tw_wheel *wheel)
 }
 
 FIXTURE(process) {
-	struct tw_wheel	*wheel;		/* of the real clock */
-	struct tw_wheel	*hand;		/* moved by hand */
+	struct tw_wheel	*wheel;		/* its clock is real */
+	struct tw_wheel	*hand;		/* its clock is moved by hand */
 };
 
 FIXTURE_SETUP(process)
@@ -101,7 +101,7 @@ TEST_F(process, read_answers_as_the_kernel_does)
 	EXPECT_EQ(1, tw_wheel_read(self->hand, events, 2, 0));
 }
 
-/* A system call less for what most tokens come to: a touch, or a cancel in time. */
+/* Most tokens are touched, or cancelled in time, and this costs no system call for the timerfd. */
 TEST_F(process, a_deadline_that_is_put_off_is_not_told)
 {
 	struct timewheel_event event;
@@ -114,12 +114,12 @@ TEST_F(process, a_deadline_that_is_put_off_is_not_told)
 	EXPECT_GE(SEC + MS, left);
 	EXPECT_EQ(0, RUN(self->wheel, move, 1, 9 * SEC, 0));
 	EXPECT_GE(SEC + MS, runs_for(self->wheel));
-	/* A nearer one is. */
+	/* A nearer deadline is told. */
 	EXPECT_EQ(0, RUN(self->wheel, register, 2, 50 * MS, 0, 0));
 	EXPECT_GE(51 * MS, runs_for(self->wheel));
 	EXPECT_EQ(0, RUN(self->wheel, cancel, 2, 0));
 
-	/* A look then finds nothing, and tells the one that counts. */
+	/* A look then finds nothing, and tells the timerfd the deadline that counts. */
 	EXPECT_TRUE(is_readable(self->wheel, -1));
 	EXPECT_ERR(EAGAIN, tw_wheel_read(self->wheel, &event, 1, 1));
 	EXPECT_FALSE(is_readable(self->wheel, 0));
@@ -142,7 +142,7 @@ static void expect_edges(struct __test_metadata *_metadata, FIXTURE_DATA(process
 
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tw_wheel_fd(self->wheel), &wanted));
 	fill(self->wheel, MANY);
-	/* Each edge is answered by one read that leaves most of it. */
+	/* Each edge is answered by one read, which leaves most of the events. */
 	while (taken < MANY && epoll_wait(epoll, &got, 1, 10000) == 1) {
 		n = tw_wheel_read(self->wheel, events, 7, 1);
 		ASSERT_LE(0, n < 0 && errno == EAGAIN ? 0 : n);
@@ -159,7 +159,7 @@ TEST_F(process, edges_come_as_long_as_tokens_are_due)
 	expect_edges(_metadata, self);
 }
 
-/* The kernel seems to be one without CONFIG_CHECKPOINT_RESTORE. */
+/* The kernel looks like one without CONFIG_CHECKPOINT_RESTORE. */
 TEST_F(process, edges_come_where_a_timerfd_has_no_ioctl)
 {
 	struct sock_filter filter[] = {
@@ -207,7 +207,7 @@ TEST_F(process, a_multishot_poll_of_io_uring_sees_all)
 	io_uring_queue_exit(&ring);
 }
 
-/* What threads of one wheel share. */
+/* The threads of one wheel share this. */
 struct shared {
 	struct tw_wheel	*wheel;
 	atomic_int	taken;
@@ -249,7 +249,7 @@ TEST_F(process, two_pollers_get_each_token_once)
 		EXPECT_EQ(1, shared.seen[i]);
 }
 
-/* Waits in a read, of which a cancellation or a token is the end. */
+/* Waits in a read, which a cancellation or a token ends. */
 static void *take_one(void *arg)
 {
 	struct shared *shared = arg;
@@ -328,7 +328,7 @@ TEST_F(process, a_closed_fd_is_left_alone)
 	close(stranger);
 }
 
-/* A read is of the wheel, and needs no fd; a wait for so long is a wait by it. */
+/* A read is about the wheel and needs no fd; a wait with a timeout waits by the fd. */
 TEST_F(process, a_closed_fd_is_no_endless_wait)
 {
 	struct tw_events *events = tw_events_new(1);
@@ -341,7 +341,7 @@ TEST_F(process, a_closed_fd_is_no_endless_wait)
 	tw_events_free(events);
 }
 
-/* All that a child might try with its parent's wheel. */
+/* Tries all calls that a child might make on its parent's wheel. */
 static int all_say_nodev(void *arg)
 {
 	struct tw_wheel *wheel = arg, *own;
@@ -356,7 +356,7 @@ static int all_say_nodev(void *arg)
 	good += tw_wheel_info(wheel, &info) == -1 && errno == ENODEV;
 	good += tw_wheel_read(wheel, &event, 1, 0) == -1 && errno == ENODEV;
 	good += !tw_words_map(wheel) && errno == ENODEV;
-	/* It may have its own, and neither is the other. */
+	/* The child may have a wheel of its own, and neither is the other. */
 	own = tw_wheel_open_process(&manual);
 	good += own && !tw_wheel_run(own, &op) && !RUN(own, cancel, 9, 0);
 	good += tw_wheel_touch(wheel, 1, 0) == -1 && errno == ENODEV;
@@ -369,7 +369,7 @@ static int child_says_nodev(void *arg)
 {
 	struct tw_wheel *own = tw_wheel_open_process(&manual);
 
-	/* A grandchild is no child of its own. */
+	/* A grandchild cannot use the wheels of its parent, either. */
 	return !own || in_child(all_say_nodev, arg) || in_child(all_say_nodev, own) ||
 	       tw_wheel_touch(arg, 1, 0) != -1 || errno != ENODEV;
 }
@@ -381,12 +381,12 @@ TEST_F(process, a_child_has_no_part_in_it)
 	EXPECT_EQ(0, RUN(self->wheel, register, 1, 50 * MS, 0, 0));
 	EXPECT_EQ(0, in_child(all_say_nodev, self->wheel));
 	EXPECT_EQ(0, in_child(child_says_nodev, self->wheel));
-	/* Nothing of that has touched the parent's. */
+	/* None of these calls has touched the parent's wheel. */
 	EXPECT_EQ(1, tw_wheel_read(self->wheel, &event, 1, 0));
 	EXPECT_EQ(1, event.id);
 }
 
-/* Changes a wheel all the time, and opens and closes others. */
+/* Changes a wheel all the time, and opens and closes other wheels. */
 static void *keep_busy(void *arg)
 {
 	struct shared *shared = arg;
@@ -424,7 +424,7 @@ static int fds(void)
 	return count;
 }
 
-/* Whether an open says anything but EMFILE, or leaves something open. */
+/* Whether an open fails with another error than EMFILE, or leaves something open. */
 static bool opens_with_so_few(rlim_t fd_limit)
 {
 	struct rlimit limit = { fd_limit, fd_limit };
@@ -441,7 +441,7 @@ static int no_fd(void *arg)
 
 	(void)arg;
 	close(lowest);
-	/* One for the timer and none for the program, then not even that. */
+	/* At first one fd is left, for the timer and not for the program, and then none. */
 	return !wheel || opens_with_so_few(lowest + 1) || opens_with_so_few(lowest) ||
 	       RUN(wheel, register, 1, SEC, 0, 0);
 }
@@ -451,10 +451,10 @@ TEST_F(process, want_of_fds_is_told_and_leaves_nothing_behind)
 	EXPECT_EQ(0, in_child(no_fd, NULL));
 }
 
-/* Registers until memory ends. What there is by then stays as it was. */
+/* Registers until memory runs out. The tokens that are there stay as they were. */
 static int no_memory(void *arg)
 {
-	/* Less than all tokens need; addresses do not count. */
+	/* The limit is less than all tokens need; addresses do not count. */
 	const struct rlimit limit = { 16 << 20, 16 << 20 };
 	struct timewheel_setup setup = monotonic;
 	struct tw_wheel *wheel;

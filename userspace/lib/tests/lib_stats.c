@@ -7,7 +7,7 @@
 
 #include "lib_test.h"
 
-/* Each begins where the one before ends; none is wider than a quarter. */
+/* Each bucket begins where the one before ends; none is wider than a quarter. */
 TEST(bounds)
 {
 	uint64_t low, high, expected = 0;
@@ -24,7 +24,7 @@ TEST(bounds)
 	EXPECT_ERR(EDOM, tw_histogram_bounds(TIMEWHEEL_BUCKETS, &low, &high));
 }
 
-/* 50 of the value 4, 49 of 8 and 9, 1 of the greatest. */
+/* The histogram has 50 of the value 4, 49 of 8 and 9, and 1 of the greatest. */
 TEST(percentile)
 {
 	const struct {
@@ -55,7 +55,7 @@ TEST(percentile)
 	EXPECT_EQ(5, value);
 }
 
-/* Counts beyond what a double holds exactly still come to an end. */
+/* A percentile is found also when counts are beyond what a double holds exactly. */
 TEST(percentile_of_very_many)
 {
 	uint64_t buckets[TIMEWHEEL_BUCKETS] = { [1] = (1ULL << 62) + 1, [2] = 1 };

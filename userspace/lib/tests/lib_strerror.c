@@ -43,7 +43,7 @@ TEST(no_errors)
 	EXPECT_STREQ("unknown error", tw_strerror(100000));
 }
 
-/* The same string whenever it is asked for, and errno stays. */
+/* Each call returns the same string, and errno stays. */
 TEST(string_stays)
 {
 	const char *text = tw_strerror(ERANGE);

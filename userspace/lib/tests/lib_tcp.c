@@ -21,7 +21,7 @@
 #define SO_BINDTOIFINDEX	62
 #endif
 
-/* The longest jiffy, and that TCP tells whole ms. */
+/* Answers are exact to the longest jiffy plus 1 ms, because TCP tells whole ms. */
 #define JIFFY	(11 * MS)
 #define MOST	200
 
@@ -54,7 +54,7 @@ static int listen_at(int family, int protocol, struct sockaddr_in6 *address)
 	return fd;
 }
 
-/* A client of IPv4 or IPv6 of the listener, whichever of the two that is for. */
+/* Connects a client of IPv4 or IPv6 to the listener, which takes both. */
 static int connect_to(int family, const struct sockaddr_in6 *listener)
 {
 	int fd = socket(family, SOCK_STREAM, 0);
@@ -90,12 +90,12 @@ static void need_diag(int diag, const struct tw_tcp *tcp)
 		skip("no tcp_diag");
 }
 
-/* A pair of connected sockets. @family: of the client, @listening: of the listener */
+/* A pair of connected sockets. @family: the client's, @listening: the listener's */
 FIXTURE(tcp)
 {
 	struct sockaddr_in6 address;
 	int listener, client, server, diag;
-	struct tw_tcp tcp;	/* @server */
+	struct tw_tcp tcp;	/* the name of @server */
 };
 
 FIXTURE_VARIANT(tcp)
@@ -158,8 +158,9 @@ static bool say(int from, int to)
 	return write(from, &byte, 1) == 1 && read(to, &byte, 1) == 1;
 }
 
-/* From the connection's beginning on, the answer grows with the silence and begins
- * again with each data that comes in.
+/*
+ * The answer grows with the silence from the connection's beginning on, and begins again with
+ * each data that comes in.
  */
 TEST_F(tcp, tells_when_data_came)
 {
@@ -192,7 +193,7 @@ TEST_F(tcp, unread_data_counts)
 	EXPECT_TRUE(came_between(self, from, now()));
 }
 
-/* What the program sends, and that its peer has acknowledged it, are no data that came. */
+/* Data that the program sends does not count, and neither does its peer's acknowledgment. */
 TEST_F(tcp, sent_data_does_not_count)
 {
 	uint64_t to = now(), sent;
@@ -206,7 +207,7 @@ TEST_F(tcp, sent_data_does_not_count)
 	EXPECT_LE(self->tcp.sent, now() - sent + JIFFY);
 }
 
-/* A probe that keeps the connection alive is none either, nor the answer to one. */
+/* A probe that keeps the connection alive does not count, and neither does its answer. */
 TEST_F(tcp, keepalive_does_not_count)
 {
 	const int one = 1;
@@ -222,7 +223,7 @@ TEST_F(tcp, keepalive_does_not_count)
 		ASSERT_EQ(0, setsockopt(fd, SOL_TCP, TCP_KEEPIDLE, &one, sizeof(one)));
 		ASSERT_EQ(0, setsockopt(fd, SOL_TCP, TCP_KEEPINTVL, &one, sizeof(one)));
 	}
-	/* Until an answer has come much later than the beginning. */
+	/* Waits until an answer has come much later than the beginning. */
 	do {
 		rest(100 * MS);
 		ASSERT_EQ(0, getsockopt(self->server, SOL_TCP, TCP_INFO, &info,
@@ -231,7 +232,7 @@ TEST_F(tcp, keepalive_does_not_count)
 	EXPECT_TRUE(came_between(self, to - SEC, to));
 }
 
-/* Its peer will send nothing more: the silence goes on. */
+/* The peer will send nothing more, and the silence goes on. */
 TEST_F(tcp, half_closed)
 {
 	uint64_t to = now();
@@ -248,7 +249,7 @@ TEST_F(tcp, ended)
 	const struct linger reset = { .l_onoff = 1 };
 
 	need_diag(self->diag, &self->tcp);
-	/* Closed: this end waits for its peer to close, too. */
+	/* This end has been closed, and waits for its peer to close, too. */
 	close(dup(self->server));
 	EXPECT_EQ(0, tw_tcp_ask(self->diag, &self->tcp, 1));
 	EXPECT_EQ(0, self->tcp.error);
@@ -293,7 +294,7 @@ TEST_F(tcp, bound_to_interface)
 	EXPECT_EQ(0, self->tcp.error);
 }
 
-/* The other end of a connection, of which no program can know the cookie. */
+/* Finds the other end of a connection, whose cookie no program can know. */
 static struct tw_tcp other_end(int diag, int fd)
 {
 	struct {
@@ -329,7 +330,7 @@ static struct tw_tcp other_end(int diag, int fd)
 	return tcp;
 }
 
-/* A connection that waits to be accepted, by a program that hangs, is asked as any. */
+/* A connection that waits for a hanging program to accept it is asked like any other. */
 TEST_F(tcp, not_accepted)
 {
 	int fd = connect_to(variant->family, &self->address);
@@ -343,7 +344,7 @@ TEST_F(tcp, not_accepted)
 	EXPECT_EQ(0, tw_tcp_ask(self->diag, &self->tcp, 1));
 	EXPECT_EQ(0, self->tcp.error);
 	EXPECT_LE(self->tcp.received, now() - from + JIFFY);
-	/* Its peer has left: the program would still read what it sent. */
+	/* The peer has left, and the program could still read what it sent. */
 	close(fd);
 	EXPECT_EQ(0, tw_tcp_ask(self->diag, &self->tcp, 1));
 	EXPECT_EQ(0, self->tcp.error);
@@ -352,7 +353,7 @@ TEST_F(tcp, not_accepted)
 	EXPECT_EQ(ENOTCONN, self->tcp.error);
 }
 
-/* Sockets of another process, of another user, which hangs; without any right. */
+/* Asks about sockets of another user's process, which hangs, without any right. */
 static int ask_as_nobody(void *arg)
 {
 	FIXTURE_DATA(tcp) *self = arg;
@@ -370,7 +371,10 @@ TEST_F(tcp, of_another_process)
 	EXPECT_EQ(0, in_child(ask_as_nobody, self));
 }
 
-/* More than fit into one call, some of which have ended, by a small buffer. */
+/*
+ * The connections are more than one call can ask about, some have ended, and the buffer is
+ * small.
+ */
 FIXTURE(many)
 {
 	struct sockaddr_in6 address;
@@ -440,7 +444,7 @@ TEST_F(many, small_buffer)
 	EXPECT_TRUE(all_answered(self));
 }
 
-/* All have ended, and the kernel could tell so. */
+/* All connections have ended, and the kernel would have been able to tell this. */
 TEST_F(many, all_ended)
 {
 	for (int i = 0; i < MOST; i++)
@@ -475,7 +479,7 @@ TEST(no_tcp_diag)
 	EXPECT_EQ(EPROTONOSUPPORT, errno);
 }
 
-/* Sockets that are no connection of TCP. */
+/* These sockets are no TCP connections. */
 TEST(refused)
 {
 	struct sockaddr_in6 address;
@@ -487,7 +491,7 @@ TEST(refused)
 	EXPECT_ERR(EPROTONOSUPPORT, tw_tcp_idle(socket(AF_INET, SOCK_DGRAM, 0)));
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	EXPECT_ERR(EPROTONOSUPPORT, tw_tcp_idle(fds[0]));
-	/* NETLINK_XFRM has the number of TCP, where a kernel has it. */
+	/* NETLINK_XFRM has the same number as TCP, in kernels that have it. */
 	fds[0] = socket(AF_NETLINK, SOCK_RAW, IPPROTO_TCP);
 	if (fds[0] >= 0)
 		EXPECT_ERR(EPROTONOSUPPORT, tw_tcp_idle(fds[0]));

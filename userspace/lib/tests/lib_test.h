@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of libtimewheel share: wheels to try things on, and how a call
- * is seen to fail.
+ * The tests of libtimewheel share this file: wheels to try things on, and checks that a call
+ * fails.
  */
 #ifndef LIB_TEST_H
 #define LIB_TEST_H
@@ -34,14 +34,14 @@
 #define MS	TW_MS(1)
 #define SEC	TW_SEC(1)
 
-/* The sanitizers need more memory than can be had then. */
+/* The sanitizers need more memory than tests of want of memory leave. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED	true
 #else
 #define SANITIZED	false
 #endif
 
-/* For a test of what a wheel of the process does not have: timewheel(7) tells why. */
+/* Skips a test of something that a wheel of the process does not have: timewheel(7) tells why. */
 #define NEEDS_KERNEL(what) do {						\
 	const char *kind_ = getenv("TIMEWHEEL");			\
 									\
@@ -49,7 +49,7 @@
 		SKIP(return, "needs a kernel: " what);			\
 } while (0)
 
-/* RUN(wheel, cancel, key, 0) prepares by tw_op_cancel() and carries out. */
+/* RUN(wheel, cancel, key, 0) prepares an operation by tw_op_cancel() and carries it out. */
 #define RUN(wheel, prepare, ...) ({					\
 	struct timewheel_op op_;					\
 									\
@@ -70,7 +70,7 @@
 	EXPECT_EQ(err, errno);						\
 } while (0)
 
-/* A manual wheel of 60 slots of 1 s, its hand on 100, for ten tokens. */
+/* A manual wheel with 60 slots of 1 s, its hand on 100, for ten tokens. */
 static const struct timewheel_setup manual = {
 	.size = sizeof(manual),
 	.clock = TIMEWHEEL_CLOCK_MANUAL,
@@ -80,7 +80,7 @@ static const struct timewheel_setup manual = {
 	.start = 100,
 };
 
-/* A wheel of the real clock, of 1 ms. */
+/* A wheel of the real clock, with ticks of 1 ms. */
 static const struct timewheel_setup monotonic = {
 	.size = sizeof(monotonic),
 	.clock = TIMEWHEEL_CLOCK_MONOTONIC,
@@ -89,7 +89,7 @@ static const struct timewheel_setup monotonic = {
 	.max_tokens = 100000,
 };
 
-/* Ends a test that has nothing to test here. */
+/* Ends a test that cannot run here. */
 static inline void skip(const char *why)
 {
 	printf("# skipped: %s\n", why);
@@ -97,7 +97,7 @@ static inline void skip(const char *why)
 	_exit(KSFT_SKIP);
 }
 
-/* Without the device the test is skipped, without a wheel it fails. */
+/* Opens a wheel. Without the device the test is skipped, without a wheel it fails. */
 static inline struct tw_wheel *open_wheel(const struct timewheel_setup *setup)
 {
 	struct tw_wheel *wheel = tw_wheel_open(setup);
@@ -110,7 +110,7 @@ static inline struct tw_wheel *open_wheel(const struct timewheel_setup *setup)
 	_exit(KSFT_FAIL);
 }
 
-/* Registers a token, and stores its handle if it has got one. */
+/* Registers a token, and stores its handle if it was registered. */
 static inline int register_token(struct tw_wheel *wheel, uint64_t id,
 				 uint64_t time, uint64_t cookie,
 				 unsigned int flags, uint64_t *handle)
@@ -153,7 +153,7 @@ static inline void wait_asleep(pid_t tid)
 	}
 }
 
-/* Runs @run in a child process; 0 when it returned 0. */
+/* Runs @run in a child process. Returns 0 when it returned 0. */
 static inline int in_child(int (*run)(void *), void *arg)
 {
 	int status;
@@ -166,14 +166,14 @@ static inline int in_child(int (*run)(void *), void *arg)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Another user's process, in a child. */
+/* Makes a child the process of another user. */
 static inline void become_nobody(void)
 {
 	if (setgid(65534) || setuid(65534))
 		_exit(100);
 }
 
-/* For a child: there is no device any more. */
+/* Hides the device from a child. */
 static inline void hide_device(void)
 {
 	if (unshare(CLONE_NEWNS) ||
@@ -182,7 +182,7 @@ static inline void hide_device(void)
 		_exit(101);
 }
 
-/* For a child: no fd is to be had any more. */
+/* Refuses all further fds to a child. */
 static inline void refuse_fds(void)
 {
 	struct rlimit none = { };
@@ -191,7 +191,7 @@ static inline void refuse_fds(void)
 		_exit(102);
 }
 
-/* For a child: no memory is to be mapped any more. */
+/* Refuses all further memory mappings to a child. */
 static inline void refuse_memory(void)
 {
 	struct rlimit none = { };
@@ -200,7 +200,7 @@ static inline void refuse_memory(void)
 		_exit(103);
 }
 
-/* For a child: all that is mapped is locked, which it may not do. */
+/* Makes a child lock all that it maps, and takes its right to lock memory. */
 static inline void refuse_locked_memory(void)
 {
 	struct rlimit none = { };
@@ -210,7 +210,7 @@ static inline void refuse_locked_memory(void)
 	become_nobody();
 }
 
-/* A named wheel of this name; destroyed and closed by the test. */
+/* Makes a named wheel; the test destroys and closes it. */
 static inline struct tw_wheel *open_new(const char *name,
 					const struct timewheel_setup *setup)
 {

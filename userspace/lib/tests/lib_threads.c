@@ -13,7 +13,7 @@
 
 static struct tw_wheel *wheel;
 static atomic_bool over;
-/* What all threads of a kind were told. */
+/* The results of all threads of a kind. */
 static unsigned long registered, cancelled, delivered, surprises;
 
 static void tell(unsigned long *sum, unsigned long count)
@@ -46,7 +46,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Batches go beside: cancelled as they are registered, ids of their own. */
+/* Batches run beside the other threads: they register and cancel ids of their own. */
 static void *work_in_batches(void *arg)
 {
 	struct tw_batch *batch = tw_batch_new(128);
@@ -89,7 +89,7 @@ static void *look(void *arg)
 	return NULL;
 }
 
-/* Ends when all is quiet: nobody registers any more, and nothing is pending. */
+/* Reads until all is quiet: nobody registers any more, and nothing is pending. */
 static void *read_all(void *arg)
 {
 	struct tw_events *events = tw_events_new(16);

@@ -5,7 +5,7 @@
  */
 #include "lib_test.h"
 
-/* How many fds this process has open. */
+/* Returns how many fds this process has open. */
 static int open_fds(void)
 {
 	int count = 0;
@@ -73,7 +73,7 @@ TEST(info_errors)
 	tw_wheel_close(wheel);
 }
 
-/* Of a call that failed no fd is left, and no wheel. */
+/* A call that failed leaves no fd and no wheel. */
 TEST(open_errors)
 {
 	struct {
@@ -100,7 +100,7 @@ TEST(open_errors)
 	EXPECT_EQ(fds, open_fds());
 }
 
-/* The device's errors, for each way to it: @arg is the one expected. */
+/* Each way to the device gives the device's errors: @arg is the expected one. */
 static int device_fails(void *arg)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -152,7 +152,7 @@ TEST(device_may_be_missing_or_forbidden)
 
 #define PARAMETER(name)	"/sys/module/timewheel/parameters/" name
 
-/* Writes a number to a file of the kernel's. Returns what it was, 0 if none. */
+/* Writes a number to a file of the kernel. Returns the number before, 0 if there was none. */
 static uint64_t set_limit(const char *path, uint64_t value)
 {
 	unsigned long long old = 0;
@@ -178,7 +178,7 @@ static int fails_in_full_table(void *arg)
 	return device_fails(arg);
 }
 
-/* The machine's table of files is full for all but root. */
+/* The machine's table of files is full for all users but root. */
 TEST(files_may_run_out)
 {
 	const char *path = "/proc/sys/fs/file-max";
@@ -206,7 +206,7 @@ static int exceeds_quota(void *arg)
 	return tw_wheel_create("lib-none", &manual, 0) != -1 || errno != EDQUOT;
 }
 
-/* Root, with CAP_SYS_RESOURCE, has no quota: another user has. */
+/* Root has no quota, by CAP_SYS_RESOURCE, and another user has one. */
 TEST(limits_are_told_apart)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
@@ -227,7 +227,7 @@ TEST(limits_are_told_apart)
 	tw_wheel_close(wheel);
 }
 
-/* What opens the device for a single call has closed it again. */
+/* A call that opens the device for itself has closed it again. */
 TEST(no_fd_is_left)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -260,7 +260,7 @@ TEST(close_takes_null_and_leaves_errno)
 	tw_wheel_close(wheel);
 	EXPECT_EQ(E2BIG, errno);
 
-	/* Also if there is nothing left to close. */
+	/* The close works also if the fd has been closed already. */
 	wheel = open_wheel(&manual);
 	close(tw_wheel_fd(wheel));
 	errno = E2BIG;
@@ -268,7 +268,7 @@ TEST(close_takes_null_and_leaves_errno)
 	EXPECT_EQ(E2BIG, errno);
 }
 
-/* An fd of a wheel is that wheel, and lives on by itself. */
+/* An fd of a wheel makes another wheel of the same file, which lives on by itself. */
 TEST(open_fd_shares)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
@@ -285,7 +285,7 @@ TEST(open_fd_shares)
 	EXPECT_ERR(EBADF, fcntl(fd, F_GETFD));
 }
 
-/* What is no wheel stays the caller's. */
+/* An fd that is no wheel stays the caller's. */
 TEST(open_fd_errors)
 {
 	int device, pipes[2];
@@ -318,7 +318,7 @@ TEST(fork_shares)
 	tw_wheel_close(wheel);
 }
 
-/* Forward and back, with what is due readable at once. */
+/* The hand goes forward and back, and due tokens can be read at once. */
 TEST(advance)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);

@@ -68,7 +68,7 @@ TEST(touch_word)
 	EXPECT_EQ(0xffffffffffffffff, tw_touch_word(~0ULL, ~0U));
 }
 
-/* Due its whole timeout after the end of the tick, and never before. */
+/* The token is due its whole timeout after the end of the tick, and never before. */
 TEST_F(words, touch)
 {
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
@@ -82,7 +82,7 @@ TEST_F(words, touch)
 	EXPECT_EQ(104 * SEC, tw_events_at(self->events, 0)->deadline);
 }
 
-/* By an old tick it lives as long as on that tick. A future one is now. */
+/* A touch by an old tick keeps a token as long as on that tick. A future tick counts as now. */
 TEST_F(words, ticks_of_other_times)
 {
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
@@ -94,7 +94,7 @@ TEST_F(words, ticks_of_other_times)
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
 }
 
-/* The first touch after it is by a tick of which the low bits are 0. */
+/* The first touch after the wrap is by a tick whose low bits are 0. */
 TEST_F(words, ticks_wrap)
 {
 	const uint64_t start = (1ULL << 32) - 1;
@@ -108,14 +108,14 @@ TEST_F(words, ticks_wrap)
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, start + 1));
 	EXPECT_EQ(0, tw_tick(self->words));
 	EXPECT_TRUE(tw_touch_checked(self->words, handle, tw_tick(self->words)));
-	/* Stamped as the tick after, which has not come yet: as now. */
+	/* The touch is stored with the tick after, which has not come yet, and counts as now. */
 	EXPECT_EQ((start + 7) * SEC, deadline_of(self->wheel, handle));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, start + 4));
 	EXPECT_TRUE(tw_touch_checked(self->words, handle, tw_tick(self->words)));
 	EXPECT_EQ((start + 10) * SEC, deadline_of(self->wheel, handle));
 }
 
-/* A checked touch takes nothing back: an older one is done already. */
+/* A checked touch takes nothing back: an older touch is already done. */
 TEST_F(words, checked)
 {
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
@@ -126,14 +126,14 @@ TEST_F(words, checked)
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
 }
 
-/* Of a token that has ended, by cancel or by a reader, it says so. */
+/* A checked touch tells that a token has ended, by cancel or by a reader. */
 TEST_F(words, checked_tells_of_the_end)
 {
 	uint64_t handle;
 
 	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
-	/* Another token has its place: the same place, by another handle. */
+	/* Another token has the same place, by another handle. */
 	ASSERT_EQ(0, register_token(self->wheel, 8, 2 * SEC, 0, 0, &handle));
 	ASSERT_EQ((uint32_t)self->handle, (uint32_t)handle);
 	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
@@ -145,7 +145,7 @@ TEST_F(words, checked_tells_of_the_end)
 	EXPECT_FALSE(tw_touch_checked(self->words, handle, 110));
 }
 
-/* Past its deadline, but nobody has read it: the touch wins. */
+/* The token is past its deadline, but nobody has read it: the touch wins. */
 TEST_F(words, touch_wins_until_it_is_read)
 {
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 110));
@@ -155,7 +155,7 @@ TEST_F(words, touch_wins_until_it_is_read)
 	EXPECT_EQ(113 * SEC, deadline_of(self->wheel, self->handle));
 }
 
-/* The words of a wheel, by another mapping and from another process. */
+/* The words of a wheel are the same by another mapping and from another process. */
 TEST_F(words, are_shared)
 {
 	struct tw_words *other = tw_words_map(self->wheel);
@@ -190,7 +190,7 @@ TEST_F(words, fork_shares)
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
 }
 
-/* The tick is that of the hand, by each clock. */
+/* The tick is the one of the hand, by each clock. */
 static int tick_fits(struct tw_wheel *wheel)
 {
 	struct tw_words *words = tw_words_map(wheel);
@@ -229,7 +229,7 @@ static int tick_fits_in_namespace(void *wheel)
 	return tick_fits(wheel);
 }
 
-/* In a time namespace too, where the clock shows another time. */
+/* The tick is right also in a time namespace, where the clock shows another time. */
 TEST(tick_in_a_time_namespace)
 {
 	struct timewheel_setup setup = with_words(&monotonic);
@@ -295,7 +295,7 @@ TEST_F(words, unmap_takes_null_and_leaves_errno)
 	EXPECT_EQ(E2BIG, errno);
 }
 
-/* Touches of a wheel that is no more hurt nobody; its hand is on 0. */
+/* Touches of a destroyed wheel do no harm; its hand is on 0. */
 TEST(destroyed)
 {
 	struct timewheel_setup setup = with_words(&manual);
@@ -316,13 +316,13 @@ TEST(destroyed)
 
 static struct tw_words *shared;
 static uint64_t handles[TOKENS];
-/* The token that is touched; TOKENS for an end. */
+/* The index of the token that is touched; TOKENS ends the test. */
 static atomic_uint current;
-/* Set before and after the token's cancellation. */
+/* The flags are set before and after the token's cancellation. */
 static atomic_bool ending[TOKENS], ended[TOKENS];
 static atomic_uint touched, wrong;
 
-/* Each begins elsewhere, so that all are at all tokens. */
+/* Touches all tokens; each thread begins at another token. */
 static void *touch_all(void *arg)
 {
 	for (uintptr_t i = 0; i < TOKENS; i++)
@@ -338,7 +338,7 @@ static void *touch_current(void *arg)
 	while ((token = current) < TOKENS) {
 		bool was_over = ended[token];
 
-		/* Each by a newer tick: it has to be stored. */
+		/* Each touch has a newer tick, and has to be stored. */
 		if (tw_touch_checked(shared, handles[token], 100 + touched))
 			wrong += was_over;
 		else
@@ -350,7 +350,7 @@ static void *touch_current(void *arg)
 	return arg;
 }
 
-/* Until the other thread has begun a touch and come to its end. */
+/* Waits until the other thread has begun a touch and finished it. */
 static void wait_touched(void)
 {
 	unsigned int before = touched;
@@ -382,7 +382,7 @@ static size_t due_at(struct tw_wheel *wheel, uint64_t tick)
 	return n;
 }
 
-/* P4, as long as all touch by the same tick: no token is due too early. */
+/* P4 holds as long as all touch by the same tick: no token is due too early. */
 TEST(threads_touch)
 {
 	struct tw_wheel *wheel = open_full();
@@ -401,8 +401,8 @@ TEST(threads_touch)
 }
 
 /*
- * Checked touches tell the truth while tokens are cancelled: true until then, and
- * false for good from then on.
+ * Checked touches tell the truth while tokens are cancelled: true before, and false for good
+ * after.
  */
 TEST(checked_while_cancelled)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Ten thousand packets by twenty calls. */
+/* Twenty calls carry out the touches of ten thousand packets. */
 #include <err.h>
 #include <stdio.h>
 

@@ -27,7 +27,7 @@ int main(void)
 			err(1, "register");
 	}
 
-	/* What is due in the fifth minute. */
+	/* The walk shows tokens that are due in the fifth minute. */
 	cursor = tw_cursor_open(wheel, TW_MIN(4), TW_MIN(5) - 1);
 	if (!cursor)
 		err(1, "tw_cursor_open");

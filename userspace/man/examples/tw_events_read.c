@@ -27,7 +27,7 @@ int main(void)
 			err(1, "register");
 	}
 
-	/* All are due within 200 ms: a second without any is the end. */
+	/* All tokens are due within 200 ms: a second without any event is the end. */
 	while ((n = tw_events_read(events, wheel, TW_MS(1000))) > 0) {
 		const struct timewheel_event *first = tw_events_at(events, 0);
 

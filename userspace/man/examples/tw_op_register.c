@@ -27,14 +27,14 @@ int main(void)
 	if (tw_wheel_run(wheel, &op) < 0)
 		err(1, "register");
 
-	/* Sooner, as it turned out. */
+	/* The message is now due sooner. */
 	tw_op_move(&op, op.handle, TW_MS(100), TIMEWHEEL_OPF_BY_HANDLE);
 	if (tw_wheel_run(wheel, &op) < 0)
 		err(1, "move");
 	if (tw_events_read(events, wheel, TIMEWHEEL_NEVER) < 0)
 		err(1, "tw_events_read");
 
-	/* Too late: the event has been read. */
+	/* The cancel is too late: the event has been read. */
 	tw_op_cancel(&op, ORDER, 0);
 	if (tw_wheel_run(wheel, &op) == 0 || errno != ENOENT)
 		errx(1, "the order was cancelled after its event");

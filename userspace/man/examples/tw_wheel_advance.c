@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* 48 hours in a moment. */
+/* A test lets 48 hours pass in a moment. */
 #include <assert.h>
 #include <err.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		tw_op_register(&op, strtoull(argv[i], NULL, 0), TW_HOUR(48), 5,
 			       0);
 		if (tw_wheel_run(wheel, &op) < 0)
-			warn("%s", argv[i]);	/* "File exists": pending */
+			warn("%s", argv[i]);	/* "File exists": the order is pending */
 	}
 	if (tw_wheel_info(wheel, &info) < 0)
 		err(1, "tw_wheel_info");

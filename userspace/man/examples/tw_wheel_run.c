@@ -29,7 +29,7 @@ int main(void)
 		printf("user %llu has until %llu\n", op.id, op.deadline);
 	}
 
-	/* One packet, then packets of all. */
+	/* One packet comes, and then packets of all users. */
 	if (tw_wheel_touch(wheel, users[1], 0) < 0)
 		err(1, "tw_wheel_touch");
 	if (tw_wheel_touch_many(wheel, users, USERS, 0, NULL) < 0)

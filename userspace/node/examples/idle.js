@@ -3,8 +3,8 @@
 // node idle.js PORT SECONDS: an echo server that hangs up on silent clients.
 //
 // One wheel has a token for each connection. Each time that a client sends something, the
-// server touches the client's token. That is all it does about time: it sets no timer for
-// any client.
+// server touches the client's token. The server does nothing else about time: it sets no timer
+// for any client.
 'use strict';
 
 const { once } = require('node:events');
@@ -13,7 +13,7 @@ const { Wheel } = require('timewheel');
 
 const MAX_CLIENTS = 100_000;
 
-// Serves clients that may be silent for so many ms; the token of each is on the wheel.
+// Serves clients that may be silent for so many ms. Each has a token on the wheel.
 function serve(wheel, idle) {
 	const clients = new Map();
 	let last = 0n;
@@ -29,7 +29,7 @@ function serve(wheel, idle) {
 		try {
 			wheel.register(id, idle);
 		} catch {
-			// ENOSPC: one client too many, which is sent away.
+			// ENOSPC: there is one client too many, and it is sent away.
 			socket.destroy();
 			return;
 		}
@@ -39,7 +39,7 @@ function serve(wheel, idle) {
 				wheel.touch(id);
 				socket.write(data);
 			} catch {
-				// ENOENT: it has been silent for too long.
+				// ENOENT: the client has been silent for too long.
 				socket.destroy();
 			}
 		});
@@ -49,7 +49,7 @@ function serve(wheel, idle) {
 			try {
 				wheel.cancel(id);
 			} catch {
-				// ENOENT: its event has come, or comes next.
+				// ENOENT: the token's event has come, or comes next.
 			}
 		});
 	});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The native half of the Node package: libtimewheel's calls as functions of N-API.
- * index.js is their only caller; it sees to it that no closed wheel is passed.
+ * The native half of the Node package: libtimewheel's calls as functions of N-API. index.js is
+ * their only caller, and never passes a closed wheel.
  *
  * A function here that returns napi_value returns NULL after it has thrown; one that
  * returns bool returns false then.
@@ -26,7 +26,7 @@ struct watch;
 
 /**
  * struct addon - what one environment, the main thread's or a worker's, has
- * @watches: those that are open
+ * @watches: the watches that are open
  * @handles: handles of libuv that it has to free, also those that are being closed
  * @cleanup: libnode waits until this hook is removed before the environment ends
  * @ending: the environment ends
@@ -41,12 +41,12 @@ struct addon {
 /**
  * struct wheel - an open wheel, behind an external value of JavaScript
  * @wheel: the library's wheel; NULL once it has been closed
- * @addon: of the environment that opened it
+ * @addon: the addon of the environment that opened it
  * @watch: tells when the wheel is readable; NULL if nobody has asked so far
  * @cursors: walks under way, which keep @wheel open
  * @realtime: its clock is the wall clock
  * @unref: the wheel does not keep its event loop alive
- * @closed: by the program
+ * @closed: the program has closed it
  * @collected: the external value is gone
  */
 struct wheel {
@@ -60,7 +60,7 @@ struct wheel {
 	bool		collected;
 };
 
-/* values.c: numbers, times and names; and errors */
+/* values.c: numbers, times, names and errors */
 
 extern const char *const clock_names[];
 extern const char *const state_names[];
@@ -105,10 +105,10 @@ enum kind {
 
 /**
  * struct field - a field of a structure, and the property that it becomes
- * @name: of the property; that of a POINT as a BigInt has "Ns" behind it
- * @kind: of the property
- * @offset: of the field
- * @bit: which bit of the field, of a BIT or NO_BIT
+ * @name: the property's name; the BigInt of a POINT has "Ns" behind it
+ * @kind: the kind of the property
+ * @offset: the place of the field
+ * @bit: the bit of the field, for a BIT or NO_BIT
  */
 struct field {
 	const char	*name;
@@ -124,9 +124,9 @@ struct field {
  * @env: the environment
  * @fields: the fields
  * @count: how many
- * @realtime: points of time are those of the wall clock
+ * @realtime: points of time are of the wall clock
  * @keys: the properties' names
- * @ns_keys: of POINTs: that of the BigInt
+ * @ns_keys: the names of the BigInts of POINTs
  */
 struct shape {
 	napi_env		env;

@@ -11,15 +11,15 @@
  * struct watch - tells index.js that a wheel is readable
  * @poll: libuv's handle, which outlives @wheel until libuv has closed it
  * @env: the environment whose loop has @poll
- * @addon: of @env
+ * @addon: the addon of @env
  * @wheel: the wheel
- * @next: in the list of @addon
- * @prev: what points here in that list
+ * @next: the next one in the list of @addon
+ * @prev: the pointer to this one in the list
  * @callback: index.js's function. The reference keeps the function, and with that the
  *	Wheel, alive while @poll is active
  * @wanted: index.js wants to be told
  * @strong: @callback is a strong reference
- * @calling: @callback is running, and what it has done for it to run by itself
+ * @calling: @callback is running
  */
 struct watch {
 	uv_poll_t	poll;
@@ -34,7 +34,7 @@ struct watch {
 	bool		calling;
 };
 
-/* read(wheel, maximum): an array of events, empty if nothing is due */
+/* read(wheel, maximum): returns an array of events, empty if nothing is due */
 static napi_value event_read(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2], array = NULL;
@@ -65,8 +65,8 @@ static napi_value event_read(napi_env env, napi_callback_info info)
 static void readable(uv_poll_t *poll, int status, int events);
 
 /*
- * Makes libuv do what index.js wants. While the callback runs this waits: index.js often
- * wants no more, and then again, before it is done.
+ * Makes libuv do what index.js wants. It waits while the callback runs: index.js often wants
+ * no more events, and wants them again before the callback is done.
  */
 static void watch_settle(struct watch *watch)
 {
@@ -85,7 +85,7 @@ static void watch_settle(struct watch *watch)
 	watch->strong = watch->wanted;
 }
 
-/* index.js reads the wheel by itself, and so learns what @status is about. */
+/* index.js reads the wheel itself, and learns from the read what @status is about. */
 static void readable(uv_poll_t *poll, int status, int events)
 {
 	struct watch *watch = poll->data;
@@ -147,7 +147,7 @@ static bool watch_new(napi_env env, struct wheel *wheel, napi_value callback)
 	return true;
 }
 
-/* The environment may end when libuv has closed the last handle. */
+/* Lets the environment end when libuv has closed the last handle. */
 static void addon_settle(struct addon *addon)
 {
 	if (addon->ending && !addon->handles)
@@ -164,7 +164,7 @@ static void watch_closed(uv_handle_t *handle)
 	addon_settle(addon);
 }
 
-/* From here on libuv does not look at the wheel's fd any more. */
+/* Ends the watch of a wheel. From now on libuv does not look at the wheel's fd. */
 void watch_close(struct wheel *wheel)
 {
 	struct watch *watch = wheel->watch;
@@ -179,7 +179,7 @@ void watch_close(struct wheel *wheel)
 	uv_close((uv_handle_t *)&watch->poll, watch_closed);
 }
 
-/* The environment ends: its loop has to be without handles then. */
+/* The environment ends, and then its loop must have no handles. */
 void addon_end(napi_async_cleanup_hook_handle handle, void *data)
 {
 	struct addon *addon = data;
@@ -190,7 +190,7 @@ void addon_end(napi_async_cleanup_hook_handle handle, void *data)
 	addon_settle(addon);
 }
 
-/* start(wheel, callback): call it whenever the wheel is readable, until stop() */
+/* start(wheel, callback): calls @callback whenever the wheel is readable, until stop() */
 static napi_value event_start(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -206,7 +206,7 @@ static napi_value event_start(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* stop(wheel) */
+/* stop(wheel): ends start() */
 static napi_value event_stop(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1];
@@ -220,7 +220,7 @@ static napi_value event_stop(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* ref(wheel, whether the wheel keeps the loop alive while somebody waits for events) */
+/* ref(wheel, on): whether the wheel keeps the loop alive while somebody waits for events */
 static napi_value event_ref(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -238,7 +238,7 @@ static napi_value event_ref(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* hasRef(wheel) */
+/* hasRef(wheel): whether the wheel keeps the loop alive */
 static napi_value event_has_ref(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1], result = NULL;

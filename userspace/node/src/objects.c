@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Objects: the library's structures as JavaScript has them.
- */
+/* Objects: turns the library's structures into objects of JavaScript. */
 #include <stdio.h>
 
 #include "addon.h"
@@ -163,7 +161,7 @@ static napi_value point(napi_env env, uint64_t ns)
 	return value;
 }
 
-/* A kernel that is newer than this may know more. */
+/* Returns a name, "unknown" for a number that only a newer kernel knows. */
 static napi_value named(napi_env env, const char *const *names, uint32_t index)
 {
 	while (*names && index--)
@@ -221,7 +219,7 @@ napi_value object_of(const struct shape *shape, const void *structure)
 	return object;
 }
 
-/* Its values, apart from the object, are freed at once: there may be many objects. */
+/* The scope frees all values but the object at once: there may be many objects. */
 void set_object(napi_value array, uint32_t index, const struct shape *shape,
 		const void *structure)
 {

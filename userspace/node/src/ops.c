@@ -4,7 +4,7 @@
  */
 #include "addon.h"
 
-/* By their codes: the names that index.js has for them, and those of its methods. */
+/* The names that index.js has for the codes of operations, and the names of its methods. */
 static const struct code {
 	const char	*name;
 	const char	*method;
@@ -53,7 +53,7 @@ napi_value op_results(napi_env env)
 	return object;
 }
 
-/* A delay, a point of time, or { at: a point of time }. */
+/* Reads a delay, a point of time, or { at: a point of time }. */
 static bool due_of(napi_env env, napi_value value, bool realtime,
 		   struct timewheel_op *op)
 {
@@ -75,7 +75,7 @@ static bool due_of(napi_env env, napi_value value, bool realtime,
 	return ok;
 }
 
-/* To the kernel 0 is a timeout or a period that was left out. */
+/* Refuses 0: the kernel would take it for a timeout or a period that was left out. */
 static bool interval_of(napi_env env, napi_value value, __u64 *field)
 {
 	uint64_t ns = 0;
@@ -90,7 +90,7 @@ static bool interval_of(napi_env env, napi_value value, __u64 *field)
 	return ns;
 }
 
-/* What an operation is made of: arguments of run() and add(), from the third on. */
+/* The parts of an operation: arguments of run() and add(), from the third on. */
 enum op_argument { CODE, KEY, DUE, TIMEOUT, PERIOD, COOKIE, DELIVERY, OP_ARGUMENTS };
 
 static bool numbers_of(napi_env env, const napi_value *given, struct timewheel_op *op)
@@ -127,7 +127,7 @@ static bool is_registration(uint32_t code)
 	return code == TIMEWHEEL_OP_REGISTER;
 }
 
-/* run(wheel, operation...): a handle, or bits of results */
+/* run(wheel, operation...): returns a handle, or bits of results */
 static napi_value op_run(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1 + OP_ARGUMENTS];
@@ -150,7 +150,7 @@ static void batch_collected(napi_env env, void *data, void *hint)
 	tw_batch_free(data);
 }
 
-/* batch(capacity) */
+/* batch(capacity): makes a batch */
 static napi_value batch_new(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1], external = NULL;
@@ -179,7 +179,7 @@ static struct tw_batch *batch_of(napi_env env, napi_value value)
 	return batch;
 }
 
-/* The batch that a function was given as its first argument. */
+/* Returns the batch that is the first argument of a function. */
 static struct tw_batch *batch_argument(napi_env env, napi_callback_info info,
 				       napi_value *argv, size_t argc)
 {
@@ -187,7 +187,7 @@ static struct tw_batch *batch_argument(napi_env env, napi_callback_info info,
 	return batch_of(env, argv[0]);
 }
 
-/* add(wheel, batch, operation...) */
+/* add(wheel, batch, operation...): adds an operation */
 static napi_value batch_add(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2 + OP_ARGUMENTS];
@@ -204,7 +204,7 @@ static napi_value batch_add(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* addTouches(batch, ids or handles, whether these are handles) */
+/* addTouches(batch, keys, by handle): adds touches of many tokens */
 static napi_value batch_add_touches(napi_env env, napi_callback_info info)
 {
 	napi_value argv[3];
@@ -217,7 +217,7 @@ static napi_value batch_add_touches(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* runBatch(wheel, batch): how many operations have failed */
+/* runBatch(wheel, batch): returns how many operations have failed */
 static napi_value batch_run(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -243,7 +243,7 @@ static napi_value batch_clear(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* outcome(batch, index): [error, result, handle, deadline in ns] */
+/* outcome(batch, index): returns [error, result, handle, deadline in ns] */
 static napi_value batch_outcome(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2], none = NULL, outcome = NULL;

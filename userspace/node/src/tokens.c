@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Tokens: looked at by their keys, and one after the other.
- */
+/* Tokens: looks at them by their keys, or one after the other. */
 #include "addon.h"
 
-/* Most tokens that one call of next() hands out. */
+/* The most tokens that one call of next() hands out. */
 #define WALK_AT_ONCE	128
 
 /**
@@ -31,7 +29,7 @@ bool key_of(napi_env env, napi_value value, uint64_t *key, uint32_t *flags)
 	       u64_of(env, handle, key);
 }
 
-/* Ids or handles: what index.js's class Keys has, and whether these are handles. */
+/* Reads ids or handles: the numbers of index.js's class Keys, and whether they are handles. */
 bool keys_of(napi_env env, const napi_value given[2], struct keys *keys)
 {
 	void *memory = NULL;
@@ -48,7 +46,7 @@ bool keys_of(napi_env env, const napi_value given[2], struct keys *keys)
 	return true;
 }
 
-/* touch(wheel, id or handle, whether it is a handle): what tw_wheel_touch() says */
+/* touch(wheel, key, by handle): returns the result of tw_wheel_touch() */
 static napi_value token_touch(napi_env env, napi_callback_info info)
 {
 	napi_value argv[3];
@@ -63,10 +61,7 @@ static napi_value token_touch(napi_env env, napi_callback_info info)
 	return result < 0 ? throw_errno(env, "touch", NULL) : number(env, result);
 }
 
-/*
- * touchMany(wheel, ids or handles, whether these are handles): the indexes of those that
- * name no pending token
- */
+/* touchMany(wheel, keys, by handle): returns the indexes of keys that name no pending token */
 static napi_value token_touch_many(napi_env env, napi_callback_info info)
 {
 	napi_value argv[3], gone = NULL;
@@ -106,7 +101,7 @@ static napi_value token_refuse(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* get(wheel, key) */
+/* get(wheel, key): returns a token */
 static napi_value token_get(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -124,7 +119,7 @@ static napi_value token_get(napi_env env, napi_callback_info info)
 	return object_of(&shape, &token);
 }
 
-/* Tokens of as many keys; null for a key that names none. */
+/* Returns a token for each key; null for a key that names none. */
 static napi_value tokens_found(napi_env env, struct wheel *wheel,
 			       const struct timewheel_token *tokens, uint32_t count)
 {
@@ -143,7 +138,7 @@ static napi_value tokens_found(napi_env env, struct wheel *wheel,
 	return array;
 }
 
-/* All of them, also if signals come. */
+/* Gets all tokens, also if signals come. */
 static int get_all(struct wheel *wheel, const struct keys *keys,
 		   struct timewheel_token *tokens)
 {
@@ -159,7 +154,7 @@ static int get_all(struct wheel *wheel, const struct keys *keys,
 	return err;
 }
 
-/* getMany(wheel, ids or handles, whether these are handles): at most TIMEWHEEL_MAX_BATCH */
+/* getMany(wheel, keys, by handle): returns at most TIMEWHEEL_MAX_BATCH tokens */
 static napi_value token_get_many(napi_env env, napi_callback_info info)
 {
 	napi_value argv[3], result = NULL;
@@ -169,7 +164,7 @@ static napi_value token_get_many(napi_env env, napi_callback_info info)
 
 	if (!wheel || !keys_of(env, argv + 1, &keys))
 		return NULL;
-	/* It may not come out as NULL. */
+	/* One more byte or so keeps malloc() from returning NULL for no keys. */
 	tokens = malloc((keys.count + 1) * sizeof(*tokens));
 	if (!tokens || get_all(wheel, &keys, tokens) < 0)
 		throw_errno(env, "getMany", NULL);
@@ -195,13 +190,13 @@ static void walk_collected(napi_env env, void *data, void *hint)
 	free(data);
 }
 
-/* A point of time that may be left out. */
+/* Reads a point of time that may be left out. */
 static bool bound_of(napi_env env, napi_value value, bool realtime, uint64_t *ns)
 {
 	return !is_given(env, value) || point_of(env, value, realtime, ns);
 }
 
-/* walk(wheel, from, to) */
+/* walk(wheel, from, to): begins a walk */
 static napi_value token_walk(napi_env env, napi_callback_info info)
 {
 	napi_value argv[3], external = NULL;
@@ -227,7 +222,7 @@ static napi_value token_walk(napi_env env, napi_callback_info info)
 	return external;
 }
 
-/* next(walk): the next tokens; none at the end */
+/* next(walk): returns the next tokens; none at the end */
 static napi_value token_next(napi_env env, napi_callback_info info)
 {
 	const struct timewheel_token *token;
@@ -250,7 +245,7 @@ static napi_value token_next(napi_env env, napi_callback_info info)
 	return more < 0 ? throw_errno(env, "tokens", NULL) : array;
 }
 
-/* end(walk) */
+/* end(walk): ends a walk */
 static napi_value token_end(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1];

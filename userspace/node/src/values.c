@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Values: how JavaScript's numbers, times and names become C's, and back; and errors.
- */
+/* Values: turns JavaScript's numbers, times and names into C's, and back; also errors. */
 #include <stdio.h>
 
 #include "addon.h"
 
-/* The greatest number up to which each integer is a number of its own. */
+/* Up to this number each integer has a number of its own in a double. */
 #define SAFE		9007199254740991.0
 
 #define TWO_TO_64	18446744073709551616.0
@@ -49,7 +47,7 @@ static napi_value string(napi_env env, const char *text)
 	return value;
 }
 
-/* An Error as Node's own have it: @call is what failed, @name of which wheel. */
+/* Makes an Error as Node's own: @call is the call that failed, @name the name of its wheel. */
 napi_value error_of(napi_env env, int err, const char *call, const char *name)
 {
 	const char *code = strerrorname_np(err) ?: "UNKNOWN";
@@ -84,7 +82,7 @@ bool is_given(napi_env env, napi_value value)
 	return type_of(env, value) != napi_undefined;
 }
 
-/* The flag if the value is true. */
+/* Returns the flag if the value is true, else 0. */
 uint32_t flag_of(napi_env env, napi_value given, uint32_t flag)
 {
 	bool is = false;
@@ -145,7 +143,7 @@ bool u32_of(napi_env env, napi_value value, uint32_t *number)
 	return true;
 }
 
-/* To the nearest: 1.1 ms is meant to be 1,100,000 ns. */
+/* Rounds to the nearest ns: 1.1 ms means 1,100,000 ns. */
 static bool ns_of_ms(napi_env env, double ms, uint64_t *ns)
 {
 	const double exact = ms * NS_IN_MS;
@@ -158,7 +156,7 @@ static bool ns_of_ms(napi_env env, double ms, uint64_t *ns)
 	return true;
 }
 
-/* A duration: a number of ms, or a BigInt of ns. */
+/* Reads a duration: a number of ms, or a BigInt of ns. */
 bool duration_of(napi_env env, napi_value value, uint64_t *ns)
 {
 	double ms = 0;
@@ -175,7 +173,7 @@ bool duration_of(napi_env env, napi_value value, uint64_t *ns)
 	}
 }
 
-/* A point of time: a Date of the wall clock, or a BigInt of ns. */
+/* Reads a point of time: a Date of the wall clock, or a BigInt of ns. */
 bool point_of(napi_env env, napi_value value, bool realtime, uint64_t *ns)
 {
 	bool is_date = false;
@@ -196,7 +194,7 @@ bool point_of(napi_env env, napi_value value, bool realtime, uint64_t *ns)
 	return ns_of_ms(env, ms, ns);
 }
 
-/* What does not fit is too long for each name of a wheel, and is cut off. */
+/* Reads a name. A name that does not fit is too long for any wheel, and is cut off. */
 bool name_of(napi_env env, napi_value value, char *name, size_t size)
 {
 	size_t length = 0;
@@ -212,7 +210,7 @@ bool name_of(napi_env env, napi_value value, char *name, size_t size)
 	return true;
 }
 
-/* The index of a string in @names, which ends by NULL. */
+/* Finds the index of a string in @names, which ends with NULL. */
 bool index_of(napi_env env, napi_value value, const char *const *names,
 	      uint32_t *index)
 {
@@ -252,7 +250,7 @@ napi_value number(napi_env env, double number)
 	return value;
 }
 
-/* null for a point of time that is none, and for that of another clock. */
+/* Returns a Date, or null for a time that is none, and for a time of another clock. */
 napi_value date(napi_env env, uint64_t ns, bool realtime)
 {
 	napi_value value = NULL;

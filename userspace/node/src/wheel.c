@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Wheels: made, opened, closed, told about.
- */
+/* Wheels: makes, opens and closes them, and tells about them. */
 #include <fcntl.h>
 
 #include "addon.h"
 
-/* Room for a name that is too long. */
+/* The room is enough for a name that is too long. */
 #define NAME_ROOM	(2 * TIMEWHEEL_NAME_SIZE)
 
 static const char *const access_names[] = { "r", "w", "rw", NULL };
 static const int accesses[] = { O_RDONLY, O_WRONLY, O_RDWR };
 
-/* The wheel that a function was given as its first argument. */
+/* Returns the wheel that is the first argument of a function. */
 struct wheel *arguments(napi_env env, napi_callback_info info, napi_value *argv,
 			size_t argc)
 {
@@ -24,7 +22,7 @@ struct wheel *arguments(napi_env env, napi_callback_info info, napi_value *argv,
 	return wheel;
 }
 
-/* Closes and frees what nobody needs any more. */
+/* Closes and frees a wheel that nobody needs any more. */
 void wheel_settle(struct wheel *wheel)
 {
 	if (wheel->closed && !wheel->cursors) {
@@ -58,7 +56,7 @@ static napi_value wheel_close(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* Makes a wheel of @opened, which is NULL, with errno, if it could not be opened. */
+/* Makes an object of the wheel @opened, which is NULL, with errno, if it could not be opened. */
 static napi_value wheel_of(napi_env env, struct tw_wheel *opened, const char *name)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
@@ -73,7 +71,7 @@ static napi_value wheel_of(napi_env env, struct tw_wheel *opened, const char *na
 		return throw_errno(env, "open", name);
 	}
 	wheel->wheel = opened;
-	/* One that has been destroyed meanwhile will say so on its first use. */
+	/* A wheel that has been destroyed meanwhile will say so at its first use. */
 	wheel->realtime = !tw_wheel_info(opened, &info) &&
 			  info.clock == TIMEWHEEL_CLOCK_REALTIME;
 	napi_get_instance_data(env, (void **)&wheel->addon);
@@ -113,7 +111,7 @@ static bool setup_u32(napi_env env, napi_value value, void *field)
 	return u32_of(env, value, field);
 }
 
-/* Unless a setup has maxHeld: so many deliveries at most. */
+/* The most deliveries, unless a setup has maxHeld. */
 #define MOST_HELD	65536
 
 #define SETUP(member)	offsetof(struct timewheel_setup, member)
@@ -134,7 +132,7 @@ static const struct setup_field {
 	{ "slack",	false,	setup_duration,	SETUP(slack) },
 };
 
-/* Flags, and what a property has to be for them. */
+/* The flags, and the value that a property has to have for them. */
 static const struct setup_flag {
 	const char	*name;
 	uint32_t	flag;
@@ -168,7 +166,7 @@ static bool add_flag(napi_env env, napi_value object, const struct setup_flag *f
 	return true;
 }
 
-/* A program that puts the option there would get a wheel of the kernel. */
+/* Refuses the option "process" in the wrong place, where it would give a wheel of the kernel. */
 static bool has_no_process(napi_env env, napi_value object)
 {
 	napi_value value;
@@ -213,7 +211,7 @@ static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *se
 
 /* Opening */
 
-/* open(setup, process) */
+/* open(setup, process): opens a private wheel */
 static napi_value wheel_open(napi_env env, napi_callback_info info)
 {
 	struct timewheel_setup setup;
@@ -230,7 +228,7 @@ static napi_value wheel_open(napi_env env, napi_callback_info info)
 			tw_wheel_open(&setup), NULL);
 }
 
-/* openNamed(name, access) */
+/* openNamed(name, access): opens a named wheel */
 static napi_value wheel_open_named(napi_env env, napi_callback_info info)
 {
 	char name[NAME_ROOM];
@@ -245,7 +243,7 @@ static napi_value wheel_open_named(napi_env env, napi_callback_info info)
 	return wheel_of(env, tw_wheel_open_named(name, accesses[access]), name);
 }
 
-/* openOrCreate(name, setup, access) */
+/* openOrCreate(name, setup, access): opens a named wheel, or makes it */
 static napi_value wheel_open_or_create(napi_env env, napi_callback_info info)
 {
 	struct timewheel_setup setup;
@@ -263,7 +261,7 @@ static napi_value wheel_open_or_create(napi_env env, napi_callback_info info)
 			name);
 }
 
-/* openFd(fd) */
+/* openFd(fd): makes a wheel of an fd */
 static napi_value wheel_open_fd(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1];
@@ -278,7 +276,7 @@ static napi_value wheel_open_fd(napi_env env, napi_callback_info info)
 
 /* Named wheels, without opening them */
 
-/* create(name, setup, exclusive): whether the call made the wheel */
+/* create(name, setup, exclusive): returns whether the call made the wheel */
 static napi_value wheel_create(napi_env env, napi_callback_info info)
 {
 	struct timewheel_setup setup;
@@ -301,7 +299,7 @@ static napi_value wheel_create(napi_env env, napi_callback_info info)
 	return result;
 }
 
-/* destroy(name) */
+/* destroy(name): ends a named wheel */
 static napi_value wheel_destroy(napi_env env, napi_callback_info info)
 {
 	char name[NAME_ROOM];
@@ -314,7 +312,7 @@ static napi_value wheel_destroy(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* What is told of the device and of a wheel */
+/* This part tells about the device and about a wheel. */
 
 static napi_value device_caps(napi_env env, napi_callback_info info)
 {
@@ -356,7 +354,7 @@ static napi_value wheel_info(napi_env env, napi_callback_info cb_info)
 	return object_of_info(env, &info);
 }
 
-/* advance(wheel, tick) */
+/* advance(wheel, tick): puts the hand of a MANUAL wheel */
 static napi_value wheel_advance(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -369,7 +367,7 @@ static napi_value wheel_advance(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
-/* What a wheel may be told to do, and its name. */
+/* The orders that a wheel may get, and their names. */
 struct order {
 	int		(*call)(struct tw_wheel *wheel);
 	const char	*name;
@@ -396,7 +394,7 @@ static napi_value wheel_told(napi_env env, napi_callback_info info)
 
 /* Statistics */
 
-/* stats(): a BigUint64Array of the buckets */
+/* stats(wheel): returns a BigUint64Array of the buckets */
 static napi_value wheel_stats(napi_env env, napi_callback_info info)
 {
 	const size_t size = TIMEWHEEL_BUCKETS * sizeof(uint64_t);
@@ -414,7 +412,7 @@ static napi_value wheel_stats(napi_env env, napi_callback_info info)
 	return lateness;
 }
 
-/* bounds(bucket): the least and the greatest value, in ms */
+/* bounds(bucket): returns the least and the greatest value, in ms */
 static napi_value histogram_bounds(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1], result = NULL;
@@ -433,7 +431,7 @@ static napi_value histogram_bounds(napi_env env, napi_callback_info info)
 	return result;
 }
 
-/* percentile(buckets, percent): in ms */
+/* percentile(buckets, percent): returns a value in ms */
 static napi_value histogram_percentile(napi_env env, napi_callback_info info)
 {
 	napi_typedarray_type type = napi_int8_array;
@@ -454,7 +452,7 @@ static napi_value histogram_percentile(napi_env env, napi_callback_info info)
 	return number(env, ns / 1e6);
 }
 
-/* tcpIdle(fd): ms */
+/* tcpIdle(fd): returns ms */
 static napi_value tcp_idle(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1];

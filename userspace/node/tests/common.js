@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What the tests share: wheels to try things on, and how a call is seen to fail.
+// The tests share this: wheels to try things on, and checks that a call fails.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -14,20 +14,19 @@ const { Wheel } = timewheel;
 
 const SEC = 1_000_000_000n;
 
-// Its hand is on 100 and moves by the test only: so all times are exact.
+// The hand is on 100, and only the test moves it: all times are exact.
 const MANUAL = { slots: 60, tick: 1000, maxTokens: 2000, clock: 'manual', start: 100 };
 
 const MONOTONIC = { slots: 64, tick: 1, maxTokens: 100_000 };
 
-// An option for a test of @what, which a wheel of the process does not have: timewheel(7)
-// tells why.
+// Skips a test of something that a wheel of the process does not have: timewheel(7) tells why.
 function needsKernel(what) {
 	return { skip: process.env.TIMEWHEEL === 'process' && `needs a kernel: ${what}` };
 }
 
 let count = 0;
 
-// A wheel that is closed after the test.
+// Makes a wheel that is closed after the test.
 function opened(t, setup = MANUAL) {
 	const wheel = Wheel.open(setup);
 
@@ -35,7 +34,7 @@ function opened(t, setup = MANUAL) {
 	return wheel;
 }
 
-// A named wheel that is destroyed after the test.
+// Makes a named wheel that is destroyed after the test.
 function named(t, setup = MANUAL) {
 	const name = `node-${process.pid}-${++count}`;
 	const wheel = Wheel.openOrCreate(name, setup);
@@ -51,7 +50,7 @@ function named(t, setup = MANUAL) {
 	return { name, wheel };
 }
 
-// Whether an error is as the package describes those of the kernel.
+// Whether an error is as the package describes errors of the kernel.
 function isErrno(error, code, syscall) {
 	assert.ok(error instanceof Error);
 	assert.equal(error.code, code);
@@ -70,7 +69,7 @@ function ids(events) {
 	return events.map(({ id }) => Number(id));
 }
 
-// Tokens 1 to @count, due one tick after the other.
+// Registers tokens 1 to @count, due one tick after the other.
 function registered(wheel, count) {
 	const batch = wheel.batch(count);
 
@@ -90,8 +89,8 @@ async function until(condition) {
 		await sleep(10);
 }
 
-// Runs JavaScript in a process of its own, which may open few files; its exit status and
-// what it printed.
+// Runs JavaScript in a process of its own, which may open few files. Returns its exit status
+// and output.
 async function program(source, ...options) {
 	const child = spawn('sh', ['-c', 'ulimit -n 256; exec "$0" "$@"', process.execPath,
 		...options, '-e', source], { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What index.d.ts of the package says: the names in it.
+// Reads the names in index.d.ts of the package.
 'use strict';
 
 const fs = require('node:fs');
@@ -10,14 +10,15 @@ const folder = path.dirname(require.resolve('timewheel'));
 const text = fs.readFileSync(path.join(folder, 'index.d.ts'), 'utf8')
 	.replace(/\/\*.*?\*\//gs, '');
 
-// The lines between the braces that follow the declaration that begins so.
+// Returns the lines between the braces of the declaration that begins with @begin.
 function body(begin) {
 	const rest = text.slice(text.search(new RegExp(`^${begin}\\b`, 'm')));
 
 	return rest.slice(rest.indexOf('{\n') + 2, rest.search(/^\}/m));
 }
 
-// The members that are declared there, static ones or others, in the order of names.
+// Returns the members that are declared there, static ones or all others, in the order of
+// names.
 function members(begin, statics = false) {
 	const found = body(begin).matchAll(/^\t(static )?(?:readonly )?([\w[\].]+)\??[(:<]/gm);
 	const names = [...found].filter(([, isStatic]) => !!isStatic === statics)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # sh guest.sh ARGUMENT...: runs Node with these arguments in a guest: the Node that was
-# carried to this folder, and is unpacked where Debian has it: it looks for its parts there.
+# carried to this folder. It is unpacked where Debian has it, because it looks for its parts
+# there.
 here=$PWD
 [ ! -e node.tar ] || { tar -xf node.tar -C / && rm node.tar; }
 # A test becomes another user, which Node 20 refuses while libuv may use io_uring.

@@ -11,7 +11,7 @@ const { Wheel } = require('timewheel');
 
 const LEASED = { ...MANUAL, lease: 10_000 };
 
-// The one event that comes when the hand is on @tick: token 7's.
+// Returns the one event that comes when the hand is on @tick: token 7's.
 function nextAt(wheel, tick) {
 	wheel.advance(tick);
 	const events = wheel.read();
@@ -19,7 +19,7 @@ function nextAt(wheel, tick) {
 	return events[0];
 }
 
-// A named wheel on which token 7 has been delivered on tick 101.
+// Makes a named wheel on which token 7 has been delivered on tick 101.
 function delivered(t) {
 	const { name, wheel } = named(t, LEASED);
 	const handle = wheel.register(7, 1000, { cookie: 9 });
@@ -50,7 +50,7 @@ test('ack', (t) => {
 	assert.deepEqual([info.delivered, info.acked, info.held], [1, 1, 0]);
 });
 
-// An ack ends the token; a new one of its id may follow in the same call.
+// An ack ends the token; a new token with its id may follow in the same call.
 test('nack', (t) => {
 	const { wheel, event } = delivered(t);
 
@@ -100,7 +100,7 @@ test('a lease that is over', (t) => {
 	assert.equal(wheel.info().lapsed, 1);
 });
 
-// Until an answer, or the end of a lease, makes room.
+// A due token waits until an answer, or the end of a lease, makes room.
 test('what a closed wheel held comes back', (t) => {
 	const { name, wheel } = delivered(t);
 	const other = Wheel.openNamed(name);

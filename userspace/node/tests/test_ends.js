@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// How processes end that have wheels open, and what becomes of wheels that nobody closes.
+// Processes end that have wheels open, and nobody closes some wheels.
 'use strict';
 
 const assert = require('node:assert/strict');
 const test = require('node:test');
 const { MANUAL, MONOTONIC, program } = require('./common');
 
-// Each of these is a program of its own.
+// Each entry is a program of its own.
 test('ends of processes', async () => {
 	const begin = `
 		const { Wheel } = require('timewheel');
@@ -17,8 +17,8 @@ test('ends of processes', async () => {
 		// An exception of a listener is uncaught, and ends the process.
 		[`${begin} wheel.register(1, 0);
 			wheel.on('expired', () => { throw new Error('mine'); });`, 1, ''],
-		// One that is handled does not, and more events come. A wheel that waits keeps
-		// the process running, one that does not wait any more does not.
+		// A handled exception does not end the process, and more events come. A wheel that
+		// waits keeps the process running, until it no longer waits.
 		[`${begin} wheel.register(1, 0);
 			process.on('uncaughtException', ({ message }) => {
 				console.log(message);
@@ -36,7 +36,7 @@ test('ends of processes', async () => {
 			const other = Wheel.open(${JSON.stringify(MONOTONIC)});
 			other.on('expired', () => {}).removeAllListeners('expired');`,
 		0, '1\n2\ncame\n'],
-		// A wheel that waits does not keep it running where unref() says so.
+		// A wheel that waits does not keep the process running after unref().
 		[`${begin} const other = Wheel.open(${JSON.stringify(MONOTONIC)});
 			console.log(wheel.unref().hasRef(), wheel.ref().hasRef());
 			wheel.unref();
@@ -47,7 +47,7 @@ test('ends of processes', async () => {
 		0, 'false true\ncame\n'],
 		[`${begin} wheel.register(1, 0);
 			wheel.on('expired', () => process.exit(3));`, 3, ''],
-		// Wheels that nobody closes: one that waits is kept, others are collected.
+		// Nobody closes these wheels: the one that waits is kept, all others are collected.
 		[`${begin} const fs = require('node:fs');
 			let fds = [];
 			for (let i = 0; i < 50; i++) {

@@ -14,7 +14,7 @@ const { MANUAL, MONOTONIC, ids, isErrno, named, opened, registered,
 
 const { Wheel } = timewheel;
 
-// Long enough to see that nothing comes.
+// The time is long enough to see that nothing comes.
 const WHILE = 50;
 
 function range(from, to) {
@@ -164,7 +164,7 @@ test('listeners', async (t) => {
 	assert.deepEqual(got, [1, 2]);
 	assert.deepEqual(ids((await once(wheel, 'expired'))[0]), [3, 4]);
 	wheel.prependListener('expired', listen);
-	// Those that take come first.
+	// Callers of take() come before listeners.
 	const taken = wheel.take();
 	wheel.advance(106);
 	assert.deepEqual(ids(await taken), [5, 6]);
@@ -321,7 +321,7 @@ test('each worker thread has wheels of its own, and shares a named one', async (
 	assert.equal(batch.run(), 0);
 	await done;
 	assert.deepEqual(got.sort((a, b) => a - b), range(0, count - 1));
-	// One ends by itself, one is ended, one throws from a listener.
+	// One worker ends by itself, one is ended, and one throws from a listener.
 	workers[0].postMessage('');
 	assert.deepEqual(await once(workers[0], 'exit'), [0]);
 	assert.equal(await workers[1].terminate(), 1);
@@ -335,7 +335,7 @@ test('an exception of a listener in a worker', async () => {
 		wheel.on('expired', () => { throw new Error('mine'); });
 	`, { eval: true });
 
-	// Both may come before a wait for the second would begin.
+	// Both events may come before a wait for the second would begin.
 	const exit = new Promise((resolve) => worker.on('exit', resolve));
 	const [error] = await once(worker, 'error');
 	assert.equal(error.message, 'mine');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The example: 2,000 clients, of which all but some fall silent.
+// The example with 2,000 clients, most of which fall silent.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -51,7 +51,7 @@ test('the server hangs up on silent clients only', async (t) => {
 	while (sockets.length < CLIENTS)
 		sockets.push(...await Promise.all(Array.from({ length: 100 }, connect)));
 	await until(() => wheel.info().pending === CLIENTS);
-	// One client too many.
+	// This is one client too many.
 	const refused = await connect();
 	await until(() => !open.has(refused));
 	wheel.advance(120);
@@ -62,7 +62,7 @@ test('the server hangs up on silent clients only', async (t) => {
 	await until(() => open.size === LIVELY);
 	assert.deepEqual(sockets.filter((socket) => open.has(socket)),
 		sockets.slice(0, LIVELY));
-	// One leaves by itself; the others fall silent, too.
+	// One client leaves by itself; all others fall silent, too.
 	sockets[0].destroy();
 	await until(() => wheel.info().cancelled === 1);
 	wheel.advance(150);
@@ -91,7 +91,7 @@ test('the example as a program', async (t) => {
 		}
 	}
 	socket.write('hello');
-	// Where all is slow the server may hang up before it has echoed.
+	// On a slow machine the server may hang up before it has echoed.
 	let echo = '';
 	socket.on('data', (data) => { echo += data; });
 	socket.on('error', () => {});

@@ -13,7 +13,7 @@ const { MANUAL, MONOTONIC, fails, ids, named, needsKernel, opened,
 
 const { Wheel } = timewheel;
 
-// Has TIMEWHEEL say this, or nothing, for the test.
+// Sets TIMEWHEEL to this value, or unsets it, for the test.
 function environment(t, value) {
 	const before = process.env.TIMEWHEEL;
 	const set = (to) => {
@@ -26,7 +26,7 @@ function environment(t, value) {
 	t.after(() => set(before));
 }
 
-// By the option: the environment says nothing.
+// Makes a wheel by the option, while the environment says nothing.
 function inProcess(t, setup = MANUAL) {
 	environment(t, undefined);
 	const wheel = Wheel.open(setup, { process: true });
@@ -49,7 +49,7 @@ test('a wheel of the process tells so', (t) => {
 	assert.throws(() => wheel.inProcess, { code: 'ERR_WHEEL_CLOSED' });
 });
 
-// The loop is told early of tokens that were touched or cancelled, which does no harm.
+// The loop is woken too early for tokens that were touched or cancelled, which does no harm.
 test('the event loop delivers from a wheel of the process', async (t) => {
 	const wheel = inProcess(t, MONOTONIC);
 	const got = [];
@@ -59,7 +59,7 @@ test('the event loop delivers from a wheel of the process', async (t) => {
 	wheel.register(8, 20);
 	wheel.cancel(7);
 	await setTimeout(10);
-	// Where all is slow it may have come.
+	// On a slow machine the event may have come already.
 	wheel.touchOrRegister(8, 20);
 	assert.deepEqual(ids(await taken), [8]);
 	await new Promise((resolve) => {
@@ -108,7 +108,7 @@ test('the environment makes all wheels those of the process', (t) => {
 	assert.equal(timewheel.caps().maxTokens, 2 ** 28);
 });
 
-// The environment that a program begins with.
+// The program begins with this environment.
 test('a program that knows nothing of it', async (t) => {
 	environment(t, 'process');
 	const { status, out, err } = await program(`

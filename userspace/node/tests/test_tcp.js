@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// When data last came in on TCP connections; needs no device.
+// Tests when data last came in on TCP connections; needs no device.
 'use strict';
 
 const assert = require('node:assert/strict');

@@ -320,7 +320,7 @@ test('tokens', (t) => {
 	assert.deepEqual(
 		ids([...wheel.tokens({ from: 110n * SEC, to: 112n * SEC })]).sort(),
 		[10, 11, 12]);
-	// A walk that is under way, and one that is left, when the wheel is closed.
+	// When the wheel is closed, one walk is under way and one has been left.
 	const walk = wheel.tokens();
 	const left = wheel.tokens();
 	walk.next();
@@ -401,7 +401,7 @@ test('batches', (t) => {
 	assert.throws(() => wheel.batch(-1), RangeError);
 });
 
-// They are collected, and stay in their order among others.
+// Touches are collected, and keep their place among other operations.
 test('touches of batches', (t) => {
 	const wheel = opened(t);
 	const first = { handle: wheel.register(1, 10_000) };

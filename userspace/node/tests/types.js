@@ -10,11 +10,11 @@ const EventEmitter = require('node:events');
 const timewheel = require('timewheel');
 const { exported, members } = require('./declared');
 
-// What is inherited, and described there; and what is not for programs.
+// These names are inherited and described elsewhere, or are not for programs.
 const LEFT_OUT = ['constructor', 'addListener', 'prependListener', 'prependOnceListener', 'off',
 	'on', 'once', 'removeListener', 'removeAllListeners', 'run it'];
 
-// The methods and properties that a prototype has above @base.
+// Returns the methods and properties that a prototype has above @base.
 function had(prototype, base) {
 	const names = new Set();
 
@@ -39,13 +39,13 @@ for (const name of ['Wheel', 'Batch', 'Histogram']) {
 		.filter((one) => !['length', 'name', 'prototype'].includes(one));
 	const own = had(cls.prototype, base);
 
-	// Its constructor sets it.
+	// The constructor of Histogram sets this property.
 	if (name === 'Histogram')
 		own.push('buckets');
 	assert.deepEqual(told(own), told(members(`export class ${name}`)), name);
 	assert.deepEqual(statics.sort(), members(`export class ${name}`, true), name);
 }
-// What a batch collects is what a wheel does.
+// A batch collects the same operations that a wheel carries out.
 for (const name of members('export interface Operations'))
 	for (const { prototype } of [timewheel.Wheel, timewheel.Batch])
 		assert.equal(typeof prototype[name], 'function', name);

@@ -1,7 +1,7 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What an application of Laravel is set up with: the provider, a queue's manager and a worker. Without
+// Sets up what an application of Laravel has: the provider, a queue's manager and a worker. Without
 // Laravel's class of an application, the container is one.
 
 use Illuminate\Bus\Dispatcher as Bus;
@@ -15,7 +15,7 @@ use Illuminate\Queue\Worker;
 use Illuminate\Queue\WorkerOptions;
 use Timewheel\Laravel\TimewheelServiceProvider;
 
-/** A job as programs have it. */
+/** This is a job as programs have it. */
 final class Mail implements ShouldQueue
 {
     use InteractsWithQueue;

@@ -1,7 +1,7 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What an application of Symfony is set up with: a bus, a worker with its listeners, and the commands
+// Sets up what an application of Symfony has: a bus, a worker with its listeners, and the commands
 // for failed messages, over the transports "async" and "failed".
 
 use Symfony\Component\Console\Tester\CommandTester;
@@ -94,7 +94,7 @@ final class App
         }
     }
 
-    /** What a command says. */
+    /** Returns the output of a command. */
     public function command(string $which, array $arguments = []): string
     {
         $services = new Services(['failed' => $this->failed]);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """idle.py PORT SECONDS: an echo server that hangs up on silent clients.
 
-One wheel has a token for each connection. Each time that a client sends something,
-the server touches the client's token. That is all it does about time: it sets no
-timer for any client.
+One wheel has a token for each connection. Each time that a client sends something, the
+server touches the client's token. The server does nothing else about time: it sets no timer
+for any client.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ MAX_CLIENTS = 100_000
 
 
 class Server:
-    """Clients, and a wheel on which each has a token."""
+    """The server has clients, and a wheel on which each client has a token."""
 
     def __init__(self, wheel: Wheel, idle: float) -> None:
         """@idle: seconds that a client may be silent"""
@@ -28,11 +28,11 @@ class Server:
 
     async def client(self, reader: asyncio.StreamReader,
                      writer: asyncio.StreamWriter) -> None:
-        """One client, from its first byte to its last."""
+        """Serves one client, from its first byte to its last."""
         id = next(self._ids)
         self._clients[id] = writer
         try:
-            # OSError with ENOSPC: one client too many, which is sent away.
+            # OSError with ENOSPC: there is one client too many, and it is sent away.
             self._wheel.register(id, self._idle)
             while data := await reader.read(65536):
                 self._wheel.touch(id)
@@ -40,15 +40,15 @@ class Server:
                 await writer.drain()
             self._wheel.cancel(id)
         except (FileNotFoundError, ConnectionError):
-            # It has been silent for too long, or is gone. In that case an event of
-            # its token finds no client.
+            # The client has been silent for too long, or is gone. If it is gone, an event of its
+            # token finds no client.
             pass
         finally:
             del self._clients[id]
             writer.close()
 
     async def hang_up(self) -> None:
-        """On all clients that have been silent for too long."""
+        """Hangs up on all clients that have been silent for too long."""
         async for events in self._wheel:
             for event in events:
                 client = self._clients.get(event.id)

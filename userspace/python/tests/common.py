@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests share: wheels to try things on, and how a call is seen to fail."""
+"""The tests share this: wheels to try things on, and checks that a call fails."""
 
 import errno
 import os
@@ -21,20 +21,20 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def needs_kernel(what: str) -> Callable[[Test], Test]:
-    """For a test of @what, which a wheel of the process does not have: timewheel(7) tells
+    """Skips a test of @what, which a wheel of the process does not have: timewheel(7) tells
     why."""
     return unittest.skipIf(os.environ.get("TIMEWHEEL") == "process",
                            f"needs a kernel: {what}")
 
 
 class WheelTest(unittest.TestCase):
-    """Has a manual wheel, self.wheel."""
+    """A test with a manual wheel, self.wheel."""
 
     def setUp(self) -> None:
         self.wheel = self.opened(MANUAL)
 
     def opened(self, setup: Setup) -> Wheel:
-        """A wheel that is closed after the test. None without the device."""
+        """Makes a wheel that is closed after the test. Skips the test without the device."""
         try:
             wheel = Wheel.open(setup)
         except OSError as error:
@@ -45,7 +45,7 @@ class WheelTest(unittest.TestCase):
         return wheel
 
     def named(self, setup: Setup = MANUAL) -> tuple[str, Wheel]:
-        """A named wheel that is destroyed after the test."""
+        """Makes a named wheel that is destroyed after the test."""
         name = f"py-{os.getpid()}"
         wheel = Wheel.open_or_create(name, setup)
         self.addCleanup(destroy_if_there, name)
@@ -54,8 +54,7 @@ class WheelTest(unittest.TestCase):
 
     @contextmanager
     def fails(self, err: int) -> Iterator[None]:
-        """The block raises OSError with @err, of the class that Python has for
-        it."""
+        """Checks that the block raises OSError with @err, of the class that Python has for it."""
         with self.assertRaises(OSError) as caught:
             yield
         self.assertEqual(errno.errorcode[err],
@@ -71,7 +70,7 @@ def destroy_if_there(name: str) -> None:
 
 
 def registered(wheel: Wheel, count: int) -> set[int]:
-    """Tokens 1 to @count, due one second after the other."""
+    """Registers tokens 1 to @count, due one second after the other."""
     ids = set(range(1, count + 1))
     for id in ids:
         wheel.register(id, id)

@@ -27,7 +27,7 @@ CONSTANTS: dict[str, int] = {
 
 
 class Tap:
-    """Results, and their plan at the end."""
+    """Counts results, and prints their plan at the end."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -47,7 +47,7 @@ class Tap:
 
 
 def header_fields(text: str) -> dict[str, list[str]]:
-    """The names of each structure's fields; of a union only the first."""
+    """Returns the names of each structure's fields; of a union only the first."""
     text = re.sub(r"^\tunion \{\n\t(.*\n)(?:\t\t.*\n)*\t\};", r"\1", text, flags=re.M)
     return {
         name: re.findall(r"^\t\w+\s+(\w+)(?:\[\w+\])?;", body, re.M)
@@ -55,7 +55,8 @@ def header_fields(text: str) -> dict[str, list[str]]:
 
 
 def c_program(fields: dict[str, list[str]]) -> str:
-    """It tells each structure's size and fields, and each constant's value."""
+    """Returns a C program that tells each structure's size and fields, and each constant's
+    value."""
     lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <linux/timewheel.h>",
              "int main(void)", "{"]
     for struct in STRUCTS:
@@ -104,8 +105,8 @@ def check_types(tap: Tap, output: str) -> None:
 
 
 def run_in_venv(venv: str, command: list[str], **environment: str) -> tuple[int, str]:
-    """How a program of the virtual environment ends, and what it says. It sees nothing
-    of this one's packages."""
+    """Runs a program in the virtual environment, which sees no packages of this one. Returns
+    how it ends, and what it says."""
     inherited = {name: value for name, value in os.environ.items()
                  if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
     run = subprocess.run(
@@ -137,7 +138,7 @@ def check_pip(tap: Tap, output: str) -> None:
              [f"True {library_version()} {int(_uapi.TIMEWHEEL_CLOCK_BOOTTIME)}"],
              said.splitlines())
 
-    # A file of this name that is no library stands before one of the system.
+    # An empty file with the library's name comes before the system's library.
     broken = os.path.join(output, "broken")
     os.makedirs(broken, exist_ok=True)
     with open(os.path.join(broken, "libtimewheel.so.1"), "w"):

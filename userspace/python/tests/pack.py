@@ -17,7 +17,7 @@ LEFT_OUT = {"ensurepip", "lib2to3", "pydoc_data", "sqlite3", "test", "venv",
 
 
 def library(root: str) -> dict[str, str]:
-    """Where each source of the standard library belongs."""
+    """Returns the place of each source of the standard library."""
     name = "libpython{}.{}".format(*sys.version_info)
     files = subprocess.run(
         ["dpkg", "-L", f"{name}-minimal", f"{name}-stdlib"],
@@ -29,7 +29,7 @@ def library(root: str) -> dict[str, str]:
 
 
 def compiled(place: str, path: str) -> bytes:
-    """A .pyc that is taken as it is, without a look at any source."""
+    """Makes a .pyc that is taken as it is, without a look at any source."""
     with open(path, "rb") as file:
         code = compile(file.read(), place, "exec", dont_inherit=True)
     unchecked = 1
@@ -38,7 +38,7 @@ def compiled(place: str, path: str) -> bytes:
 
 
 def own(sources: list[str]) -> dict[str, str]:
-    """Where each of these belongs: what is in no package at the top."""
+    """Returns the place of each of these sources; a file of no package is at the top."""
     return {f if f.startswith("timewheel/") else f.split("/")[-1]: f
             for f in sources}
 

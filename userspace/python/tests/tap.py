@@ -17,7 +17,7 @@ HANGS = 60
 
 
 class TapResult(unittest.TestResult):
-    """One line for each test, and what went wrong."""
+    """Prints one line for each test, and what went wrong."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class TapResult(unittest.TestResult):
 
 def main(modules: list[str]) -> int:
     warnings.simplefilter("error")
-    # A guest is slow, and asyncio would say so.
+    # A guest is slow, and asyncio would warn about it.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     tests = unittest.defaultTestLoader.loadTestsFromNames(modules)
     result = TapResult()

@@ -23,7 +23,7 @@ async def next_of(wheel: Wheel) -> Event:
 
 
 async def turns(count: int) -> None:
-    """Lets the loop go round, with all that it has to do, so many times."""
+    """Lets the loop go round so many times, with all that it has to do."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -40,7 +40,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         self.assertEqual([list(range(1, 65)), list(range(65, 101))], found)
 
     async def test_lists(self) -> None:
-        """Those that are due, and then those that come."""
+        """Due events come at once, and later events when they fall due."""
         registered(self.wheel, 100)
         self.wheel.advance(150)
         self.assertEqual([30, 20], [len(await self.wheel.aread(30)) for _ in range(2)])
@@ -61,7 +61,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         self.assertFalse(asyncio.get_running_loop().remove_reader(self.wheel))
 
     async def test_cancelled_at_each_moment(self) -> None:
-        """An event has been handed out, or is still there: never neither."""
+        """An event has been handed out, or is still there. It never gets lost."""
         cancelled = 0
         for moment in range(8):
             task = asyncio.create_task(next_of(self.wheel))
@@ -116,7 +116,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(list(range(500)), sorted(found))
 
     async def test_other_tasks_have_their_turn(self) -> None:
-        """However many events are due: no more than 64 in a row."""
+        """No more than 64 events come in a row, however many are due."""
         registered(self.wheel, 1000)
         self.wheel.advance(2000)
         read = 0
@@ -177,7 +177,7 @@ class Loops(WheelTest):
             thread.start()
         for id in range(300):
             wheel.register(id, id % 20 / 1000)
-        # The ends of the two, which come last.
+        # These events end the two loops, and come last.
         wheel.register(1000, 0.2)
         wheel.register(1001, 0.2)
         for thread in threads:
@@ -228,12 +228,12 @@ class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
         await listening.wait_closed()
 
     def test_as_a_program(self) -> None:
-        """It echoes, hangs up, and ends by Ctrl-C."""
+        """The program echoes, hangs up, and ends by Ctrl-C."""
         port = free_port()
         program = subprocess.Popen([sys.executable, "-m", "idle", str(port), "1"])
         self.addCleanup(program.kill)
         with connected(program, port) as client:
-            # Where all is slow it may hang up at any time.
+            # On a slow machine the server may hang up at any time.
             try:
                 client.sendall(b"hello")
                 self.assertIn(client.recv(5, socket.MSG_WAITALL), (b"hello", b""))
@@ -251,7 +251,7 @@ def free_port() -> int:
 
 
 def connected(program: "subprocess.Popen[bytes]", port: int) -> socket.socket:
-    """To a server that may take a while to start."""
+    """Connects to a server that may take a while to start."""
     while program.poll() is None:
         try:
             return socket.create_connection(("127.0.0.1", port))

@@ -13,14 +13,14 @@ LEASED = replace(MANUAL, lease=10)
 
 class Answers(WheelTest):
     def setUp(self) -> None:
-        """Token 7 has been delivered on tick 101."""
+        """Returns a wheel whose token 7 has been delivered on tick 101."""
         super().setUp()
         self.name, self.wheel = self.named(LEASED)
         self.handle = self.wheel.register(7, 1, cookie=9)
         self.event = self.next_at(101)
 
     def next_at(self, tick: int) -> Event:
-        """The one event that comes when the hand is on @tick."""
+        """Returns the one event that comes when the hand is on @tick."""
         self.wheel.advance(tick)
         [event] = self.wheel.read(0)
         self.assertEqual(7, event.id)
@@ -99,7 +99,7 @@ class Answers(WheelTest):
         self.assertEqual(1, self.wheel.info().returned)
 
     def test_successor_answers(self) -> None:
-        """A process that has the same open file finds what is out by a walk."""
+        """A process that has the same open file finds held tokens by a walk."""
         [token] = self.wheel.tokens()
         self.wheel.nack(token)
         self.assertEqual(2, self.next_at(101).delivery)
@@ -124,10 +124,10 @@ class Answers(WheelTest):
 
 
 class MostHeld(WheelTest):
-    """Setup.max_held."""
+    """These are tests of Setup.max_held."""
 
     def test_arrives(self) -> None:
-        """Unless it is given, it is max_tokens; on a wheel without leases 0."""
+        """The default is max_tokens; on a wheel without leases it is 0."""
         for setup, expected in ((MANUAL, 0), (LEASED, MANUAL.max_tokens),
                                 (replace(LEASED, max_held=7), 7)):
             self.assertEqual(expected, self.opened(setup).info().max_held)
@@ -141,7 +141,7 @@ class Periods(WheelTest):
         self.wheel = self.opened(replace(MANUAL, periods=True))
 
     def come(self, ticks: range) -> list[int]:
-        """On which of the ticks an event came."""
+        """Returns the ticks on which an event came."""
         came = []
         for tick in ticks:
             self.wheel.advance(tick)
@@ -159,7 +159,7 @@ class Periods(WheelTest):
         self.assertEqual([], self.come(range(112, 120)))
 
     def test_missed(self) -> None:
-        """One event for the last period, which tells how many had none."""
+        """One event comes for the last period, and tells how many periods had none."""
         self.wheel.register(7, period=2)
         self.wheel.advance(111)
         [event] = self.wheel.read(0)
@@ -168,7 +168,7 @@ class Periods(WheelTest):
         self.assertEqual([112, 114], self.come(range(112, 116)))
 
     def test_kept(self) -> None:
-        """What a token tells of itself makes it again, to the ns."""
+        """A token can be made again from what it tells of itself, to the ns."""
         self.wheel.register(7, at_ns=110 * SEC + 1, period=3.5, cookie=5)
         before = self.wheel.get(7)
         self.assertEqual((110 * SEC + 1, 111 * SEC),

@@ -23,7 +23,7 @@ def asleep(thread: threading.Thread) -> None:
 
 
 def reads_so_far() -> int:
-    """System calls of this process that read, as the kernel counts them."""
+    """Returns how many system calls of this process have read, as the kernel counts them."""
     with open("/proc/self/io", "rb", buffering=0) as file:
         return int(file.read().split(b"syscr:")[1].split()[0])
 
@@ -51,7 +51,7 @@ class Reading(WheelTest):
             self.wheel.read(0, 0)
 
     def test_iteration_keeps_nothing_back(self) -> None:
-        """Other readers read what a loop that ended has not handed out."""
+        """Events that a loop has not handed out before its end go to other readers."""
         name, wheel = self.named()
         registered(wheel, 100)
         wheel.advance(1000)
@@ -64,7 +64,7 @@ class Reading(WheelTest):
         self.assertEqual(list(range(66, 101)), [e.id for e in next(wheel)])
 
     def test_cost_of_iteration(self) -> None:
-        """An event costs a 64th of a system call that reads."""
+        """One system call reads 64 events."""
         registered(self.wheel, 1920)
         self.wheel.advance(3000)
         left = 1920
@@ -73,7 +73,7 @@ class Reading(WheelTest):
             left -= len(events)
             if not left:
                 break
-        # The first look has two of them: the figures, and the end of the file.
+        # The first look costs two reads: the figures, and the end of the file.
         self.assertLessEqual(reads_so_far() - before, 1920 // 64 + 2)
 
     def test_timeout(self) -> None:
@@ -84,7 +84,7 @@ class Reading(WheelTest):
 
 class Waiting(WheelTest):
     def reader(self, read: Callable[[], object]) -> threading.Thread:
-        """A thread that sleeps in @read, whose result goes to self.told."""
+        """Starts a thread that sleeps in @read, whose result goes to self.told."""
         self.told: object = None
 
         def run() -> None:
@@ -106,7 +106,7 @@ class Waiting(WheelTest):
         self.assertEqual([7], self.told)
 
     def test_closed_meanwhile(self) -> None:
-        """The wheel stays what it is for a thread that is in a call on it."""
+        """A thread that is in a call on the wheel can finish the call after a close."""
         name, wheel = self.named()
         with Wheel.open_named(name) as other:
             thread = self.reader(lambda: [e.id for e in wheel.read()])
@@ -166,7 +166,7 @@ class Signals(WheelTest):
         for id in range(20000):
             batch.register(id, 1000)
         self.alarm(lambda: None, 0.0005)
-        # Until a signal has come in between, most likely.
+        # A signal comes in between in these rounds, most likely.
         for _ in range(5):
             self.assertEqual(0, batch.run(wheel))
             self.assertEqual(20000, wheel.info().pending)

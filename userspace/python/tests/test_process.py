@@ -12,7 +12,7 @@ from timewheel import Setup, Wheel
 
 
 class InProcess(WheelTest):
-    """By the argument: the environment says nothing."""
+    """The argument asks for the wheel, while the environment says nothing."""
 
     def setUp(self) -> None:
         self.enterContext(mock.patch.dict(os.environ))
@@ -33,7 +33,7 @@ class InProcess(WheelTest):
             self.wheel.in_process
 
     def test_tasks(self) -> None:
-        """The loop's poller sees the fd, and what it was told too early does no harm."""
+        """The loop's poller sees the fd, and a wake-up that comes too early does no harm."""
         wheel = self.opened(MONOTONIC)
 
         async def read() -> list[int]:
@@ -42,14 +42,14 @@ class InProcess(WheelTest):
                 wheel.register(id, 0.02)
             wheel.cancel(7)
             await asyncio.sleep(0.01)
-            # Where all is slow it may have come.
+            # On a slow machine the event may have come already.
             wheel.touch_or_register(8, 0.02)
             return [e.id for e in await task]
 
         self.assertEqual([8], asyncio.run(asyncio.wait_for(read(), 30)))
 
     def test_child(self) -> None:
-        """Has none of its parent's wheels, and can make its own."""
+        """A child has no wheels of its parent, and can make its own."""
         if not (pid := os.fork()):
             try:
                 self.wheel.info()
@@ -95,7 +95,7 @@ class Environment(WheelTest):
         self.assertFalse(os.path.exists(f"/dev/timewheels/{name}"))
 
     def test_caps(self) -> None:
-        """They are those of wheels of the process."""
+        """The limits are the ones of wheels of the process."""
         self.assertEqual(2**28, timewheel.caps().max_tokens)
 
 

@@ -18,7 +18,7 @@ from common import MANUAL, MONOTONIC, SEC, WheelTest, needs_kernel, registered
 from timewheel import Batch, Clock, Result, Setup, State, Wheel, _abi
 
 
-# What has to fail.
+# Each of these calls has to fail.
 Calls = tuple[Callable[[], object], ...]
 
 
@@ -60,7 +60,7 @@ class Opening(WheelTest):
             os.fstat(fd)
 
     def test_closed(self) -> None:
-        """Every call says so, and nothing happens to another file with this fd."""
+        """Every call tells that the wheel is closed, and another file of this fd is left alone."""
         self.wheel.close()
         self.wheel.close()
         calls: Calls = (
@@ -88,7 +88,7 @@ class Opening(WheelTest):
             warnings.simplefilter("always")
             fd = Wheel.open(MANUAL).fileno()
             gc.collect()
-        # Each has the wheel, so that the program can tell which one it was.
+        # Each warning names its wheel for the program.
         self.assertEqual([ResourceWarning], [w.category for w in caught])
         caught.clear()
         with self.fails(errno.EBADF):
@@ -111,7 +111,7 @@ class Opening(WheelTest):
             Wheel(self.wheel.fileno())  # type: ignore[arg-type]
 
     def test_is_not_copied(self) -> None:
-        """Nor pickled: what came out would have a pointer of another process."""
+        """Nor is a wheel pickled: the result would have a pointer of another process."""
         with self.assertRaises(TypeError):
             copy.copy(self.wheel)
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
@@ -151,7 +151,7 @@ class Tokens(WheelTest):
             wheel.get_many([7])
 
     def test_timeout(self) -> None:
-        """It may differ from the delay, and go with a point of time."""
+        """A timeout may differ from the delay, and go with a point of time."""
         self.wheel.register(1, 5, timeout=30)
         self.wheel.register(2, at_ns=105 * SEC, timeout=30)
         self.wheel.register(3, timeout=30)
@@ -173,7 +173,7 @@ class Tokens(WheelTest):
             self.wheel.move(1, 1, timeout=1e-10)
 
     def test_durations(self) -> None:
-        """A float means the number as which it was written."""
+        """A float means the number as it was written."""
         wheel = self.opened(Setup(slots=60, tick=0.0001, max_tokens=100,
                                   clock=Clock.MANUAL))
         for i, (seconds, expected) in enumerate((
@@ -186,7 +186,7 @@ class Tokens(WheelTest):
         self.assertEqual(1_001_000_000, wheel.info().tick_ns)
 
     def test_numbers_that_do_not_fit(self) -> None:
-        """C would cut them off, and do something else."""
+        """C would cut such numbers off, and do something else."""
         for id in (-1, 2**64):
             calls: Calls = (
                 lambda: self.wheel.register(id, 1),
@@ -315,7 +315,7 @@ class Tokens(WheelTest):
             (info.registered, info.touched, info.moved, info.cancelled,
              info.delivered, info.pending, info.hand, info.taken),
             (5, 1, 1, 1, 1, 3, 101, 0))
-        # One, if the memory for it was not there at once.
+        # The count is 1 if the memory for the events was not there at once.
         self.assertIn(info.put_back, (0, 1))
         self.assertIsNotNone(info.next_ns)
         self.assertGreater(info.bytes, 0)
@@ -351,7 +351,7 @@ class Tokens(WheelTest):
 
 class Batches(WheelTest):
     def test_outcomes(self) -> None:
-        """Each is what the single operation would have been."""
+        """Each outcome is the one of the single operation."""
         self.wheel.register(1, 10, cookie=4)
         batch = Batch()
         handle = self.wheel.get(1).handle
@@ -381,7 +381,7 @@ class Batches(WheelTest):
         self.assertIsInstance(batch.outcome(0).error, BlockingIOError)
         self.assertEqual(0, batch.run(self.wheel))
         batch.register(2, 1)
-        # What has been carried out is not again: 1 is pending.
+        # An operation that has been carried out is not carried out again: 1 is pending.
         self.assertEqual(0, batch.run(self.wheel))
         with self.fails(errno.ENOSPC):
             batch.register(3, 1)
@@ -393,7 +393,7 @@ class Batches(WheelTest):
         self.assertEqual(2, self.wheel.info().registered)
 
     def test_touches(self) -> None:
-        """They are collected, and stay in their order among others."""
+        """Touches are collected, and keep their place among other operations."""
         handle = self.wheel.register(1, 10)
         self.wheel.register(2, 20)
         self.wheel.advance(101)
@@ -506,7 +506,7 @@ class Named(WheelTest):
             for call in calls:
                 with self.fails(err):
                     call()
-        # C would take it for the name before the NUL.
+        # C would take the part before the NUL for the name.
         with self.assertRaises(ValueError):
             timewheel.create("py\0x", MANUAL)
 
@@ -514,7 +514,7 @@ class Named(WheelTest):
 class WithoutDevice(unittest.TestCase):
     @needs_kernel("a device")
     def test_says_so(self) -> None:
-        """The error that says that the module is not loaded comes as that."""
+        """The error of a module that is not loaded is passed on as it is."""
         pid = os.fork()
         if not pid:
             os.chroot("/sys")

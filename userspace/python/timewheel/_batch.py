@@ -17,7 +17,7 @@ from ._wheel import Wheel
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one operation of a batch went."""
+    """The outcome of one operation of a batch."""
 
     error: OSError | None
     """Why it failed, as the method of Wheel would have raised it; None if it
@@ -35,10 +35,9 @@ class Batch(_ops.Operations[int]):
     """Operations that are carried out by one call, in the order in which they were
     added.
 
-    Each method that Wheel has too adds an operation, and returns the operation's
-    index. Nothing is carried out before run(). An operation that fails does not end
-    the batch. OSError with ENOSPC: the batch is full. One thread at a time may use a
-    batch.
+    Each method that Wheel also has adds an operation, and returns the operation's index.
+    Nothing is carried out before run(). An operation that fails does not end the batch. OSError
+    with ENOSPC: the batch is full. One thread at a time may use a batch.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
@@ -46,15 +45,15 @@ class Batch(_ops.Operations[int]):
         self._batch = Owned(_abi.tw_batch_new(u64(capacity)), _abi.tw_batch_free)
         self._capacity = capacity
         self._count = 0
-        # Touches come last so far, and are not in the library's batch yet: a call for
-        # all of them costs little. Their keys are all ids or all handles, as @_flags tell.
+        # The last touches are not yet in the library's batch: one call for all of them costs
+        # little. Their keys are all ids or all handles, as @_flags tell.
         self._keys = array("Q")
         self._flags = 0
-        # Keeps the library's batch in one piece if threads break the rule.
+        # The lock keeps the library's batch in one piece if threads break the rule.
         self._lock = threading.Lock()
 
     def _flush(self) -> None:
-        """Add the touches that the library's batch has not yet. The lock is held."""
+        """Add the touches that the library's batch does not have yet. The caller holds the lock."""
         if count := len(self._keys):
             keys = (ctypes.c_uint64 * count).from_buffer(self._keys)
             _abi.tw_batch_touch_many(self._batch, keys, count, self._flags)
@@ -68,11 +67,11 @@ class Batch(_ops.Operations[int]):
             self._count = index + 1
         return index
 
-    # Its index is all that there is to tell of it yet.
+    # An operation that was only added can tell nothing but its index.
     _run = _run_registration = _add
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> int:
-        # The shortest way, for a key of the kind that those before it are of.
+        # This is the shortest way, for a key of the same kind as the keys before it.
         index = self._count
         if handle is None:
             key, flags = id, 0
@@ -81,7 +80,7 @@ class Batch(_ops.Operations[int]):
         if key is None or flags != self._flags or index >= self._capacity:
             key, flags = _ops.key(id, handle)
             return self._touch([key], flags)[0]
-        # OverflowError: it is no key.
+        # OverflowError: the key is no key.
         self._keys.append(key)
         self._count = index + 1
         return index
@@ -139,7 +138,7 @@ class Batch(_ops.Operations[int]):
         return self._count
 
     def outcome(self, index: int) -> Outcome:
-        """How the operation of this index went. IndexError: there is none."""
+        """Return the outcome of the operation with this index. IndexError: there is none."""
         with self._lock:
             self._flush()
             if not 0 <= index < self._count:
@@ -155,5 +154,5 @@ class Batch(_ops.Operations[int]):
                            op.deadline)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """How all of them went, in order."""
+        """Return the outcomes of all operations, in order."""
         return map(self.outcome, range(len(self)))

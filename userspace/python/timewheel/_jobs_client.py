@@ -58,14 +58,14 @@ def url_of(server: str) -> str:
 
 
 def where(server: str) -> str:
-    """The server as it may be told: without its password."""
+    """Returns the server without its password, which may be told."""
     url = urlsplit(url_of(server))
     return url.path if url.scheme == "unix" else f"{url.hostname}:{url.port or DEFAULT_PORT}"
 
 
 def pool(server: str, timeout: float) -> Any:
-    """Connections on which an answer is waited for so many seconds, and that do not repeat
-    anything by themselves."""
+    """Makes connections on which an answer is waited for so many seconds, and that do not
+    repeat anything by themselves."""
     url = url_of(server)
     port = {} if url.startswith("unix:") else {"port": DEFAULT_PORT}
     return redis.ConnectionPool.from_url(url, socket_timeout=timeout,
@@ -91,7 +91,7 @@ def explained(error: BaseException, server: str) -> JobError:
 
 
 class Client:
-    """Commands of any thread, each of which can be sent again."""
+    """Sends commands of any thread, each of which can be sent again."""
 
     def __init__(self, server: str, patience: float) -> None:
         self.server, self.patience = server, patience
@@ -109,7 +109,7 @@ class Client:
             time.sleep(AGAIN)
 
     def ask_all(self, commands: list[tuple[Any, ...]]) -> list[Any]:
-        """The answers to commands that are sent together, once. An error is a JobError
+        """Returns the answers to commands that are sent together, once. An error is a JobError
         among them."""
         pipe = self.redis.pipeline(transaction=False)
         try:

@@ -57,7 +57,7 @@ class Taker(threading.Thread):
         self.queue, self.concurrency, self.server, self.got = queue, concurrency, server, got
         self.room = threading.Semaphore(concurrency)
         self.wire = pool(server, BLOCK + ANSWER).make_connection()
-        self.number: int | None = None    # that of the connection, if there is one
+        self.number: int | None = None    # the number of the connection, if there is one
         self.stopping = False
         self.told = ""
 
@@ -112,7 +112,7 @@ class Taker(threading.Thread):
 
 
 class Held:
-    """A job that the worker has, and when its lease is looked at."""
+    """A job that the worker has, and the time of the next look at its lease."""
 
     def __init__(self, job: Job, lease: float | None) -> None:
         self.job = job
@@ -121,8 +121,8 @@ class Held:
 
 
 class Keeper(threading.Thread):
-    """Has @begin run a handler for each job, which tells by end() how that went. What comes
-    of it all is in @done."""
+    """Has @begin run a handler for each job, which tells by end() how that went. The outcomes
+    are in @done."""
 
     def __init__(self, queue: str, concurrency: int, lease: float | None, server: str) -> None:
         if not isinstance(concurrency, int) or not 1 <= concurrency <= 1000:
@@ -137,11 +137,11 @@ class Keeper(threading.Thread):
         self.taker = Taker(queue, concurrency, server, lambda job: self.inbox.put((job, ())))
         self.held: dict[str, Held] = {}
         self.answers: dict[str, tuple[Job, tuple[Any, ...]]] = {}
-        self.rest = 0.0           # no earlier are answers sent
+        self.rest = 0.0           # the earliest time to send answers
         self.gone = False         # twjobd cannot be told that the take is to end
 
     def stop(self) -> None:
-        """Has no more jobs taken, and the thread end when those that have begun have ended."""
+        """Stops taking jobs. The thread ends when all jobs that have begun have ended."""
         self.taker.stopping = True
         self.inbox.put((None, ()))
 
@@ -198,8 +198,8 @@ class Keeper(threading.Thread):
             self.answers[job.receipt] = (job, words)
 
     def _begun(self, job: Job) -> tuple[Any, ...]:
-        """The answer, if it is one already: twjobd handed out the job before it was told
-        that no more are wanted, or there is nobody left who runs handlers."""
+        """Returns the answer, if it is known already: twjobd handed out the job before it was told
+        that no more are wanted, or nobody is left who runs handlers."""
         if not self.taker.stopping:
             try:
                 self.begin(job)
@@ -241,14 +241,15 @@ class Keeper(threading.Thread):
 
     @staticmethod
     def _left(answer: Any) -> float:
-        """Of the lease, by what TW.GET tells. 0: the job is not with this worker any more."""
+        """Returns the time of the lease, as TW.GET tells it. 0: the worker does not have the job
+        any more."""
         if isinstance(answer, list):
             answer = dict(zip(answer[::2], answer[1::2]))
         return float((answer or {}).get(b"lease_left_ms", 0)) / 1000
 
     def _end_take(self) -> None:
-        """twjobd answers a take that waits when it is told to. A take that was just being
-        sent is told of again."""
+        """A take that waits is answered when twjobd is told to answer it. A take that is only just
+        being sent needs a second word."""
         if self.taker.number is None:
             self.taker.room.release()     # which the thread may wait for
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libtimewheel, as ctypes has it.
+"""libtimewheel for ctypes.
 
 Its functions are in _abi.py, its structures and constants in _uapi.py, by the names
 that they have in the headers, which describe them. userspace/man/generate writes both
@@ -27,7 +27,7 @@ def error_of(err: int, *names: str) -> OSError:
 
 
 def _failed(arguments: tuple[Any, ...]) -> OSError:
-    # A function that takes a name has it in front.
+    # A function that takes a name has the name as its first argument.
     names = [os.fsdecode(a) for a in arguments[:1] if isinstance(a, bytes)]
     return error_of(ctypes.get_errno(), *names)
 
@@ -45,7 +45,7 @@ def failed_if_null(result: Any, _function: Any, arguments: tuple[Any, ...]) -> A
 
 
 def declare(name: str, check: _Checked | None, returns: Any, *takes: Any) -> Any:
-    """A function that raises OSError when @check says that it failed."""
+    """Make a function that raises OSError when @check says that the call failed."""
     function = _library[name]
     function.restype = returns
     function.argtypes = takes

@@ -14,7 +14,7 @@ from ._uapi import (
 
 
 def _positive(seconds: float | None) -> int:
-    """A duration that may be left out. To the kernel 0 is one that was."""
+    """Return a duration that may be left out. The kernel takes 0 for one that was left out."""
     if seconds is None:
         return 0
     if not (ns := duration(seconds)):
@@ -23,7 +23,7 @@ def _positive(seconds: float | None) -> int:
 
 
 def _due(delay: float | None, at_ns: int | None) -> tuple[int, int]:
-    """Time and flags."""
+    """Return time and flags."""
     if (delay is None) == (at_ns is None):
         raise TypeError("either a delay or at_ns has to be given")
     if at_ns is not None:
@@ -33,7 +33,7 @@ def _due(delay: float | None, at_ns: int | None) -> tuple[int, int]:
 
 
 def key(id: int | None, handle: int | None) -> tuple[int, int]:
-    """Key and flags."""
+    """Return key and flags."""
     if handle is None and id is not None:
         return u64(id), 0
     if handle is None or id is not None:
@@ -42,7 +42,7 @@ def key(id: int | None, handle: int | None) -> tuple[int, int]:
 
 
 def on_token(code: int, id: int | None, handle: int | None) -> timewheel_op:
-    """An operation that needs no more than the token's key."""
+    """Prepare an operation that needs no more than the token's key."""
     which, flags = key(id, handle)
     op = timewheel_op(size=ctypes.sizeof(timewheel_op), code=code, flags=flags)
     if handle is None:
@@ -62,13 +62,13 @@ _Told = TypeVar("_Told")
 
 
 class HasFileno(Protocol):
-    """Such as a socket."""
+    """An object such as a socket."""
 
     def fileno(self) -> int: ...
 
 
 class Operations(Generic[_Told]):
-    """Those of a Wheel are carried out at once, and tell their Result. Those of a
+    """Operations of a Wheel are carried out at once, and tell their Result. Operations of a
     Batch are added to it, and tell their index in it, also register()."""
 
     def _run(self, op: timewheel_op) -> _Told:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""When data last came in on TCP connections, whose tokens nobody touches then."""
+"""The time since data last came in on a TCP connection, whose token nobody has to touch."""
 
 from . import _abi
 from ._ops import HasFileno
@@ -7,7 +7,7 @@ from ._types import i32
 
 
 def tcp_idle(socket: int | HasFileno) -> float:
-    """For how many seconds no data has come in on a TCP connection.
+    """Return for how many seconds no data has come in on a TCP connection.
 
     @socket: the connection, or its fd
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What calls on wheels take and return, and how Python's numbers become C's."""
+"""Types that calls on wheels take and return; also turns Python's numbers into C's."""
 
 import ctypes
 import enum
@@ -11,7 +11,7 @@ from . import _abi, _uapi
 
 
 class Clock(enum.IntEnum):
-    """What turns a wheel."""
+    """The clock that turns a wheel."""
 
     MONOTONIC = _uapi.TIMEWHEEL_CLOCK_MONOTONIC
     """time.CLOCK_MONOTONIC: stands still while the machine is suspended."""
@@ -24,7 +24,7 @@ class Clock(enum.IntEnum):
 
 
 class Result(enum.IntFlag):
-    """How an operation on a token went, besides that it succeeded."""
+    """Bits that tell how an operation on a token went, besides that it succeeded."""
 
     WAS_DUE = _uapi.TIMEWHEEL_RES_WAS_DUE
     """The token was past its deadline, but no reader had taken it: the operation
@@ -33,12 +33,12 @@ class Result(enum.IntFlag):
     """touch_or_register() found no token and registered one."""
 
 
-# An enum is slow to make one of a number.
+# An enum is slow to make a member of a number.
 result_of = functools.cache(Result)
 
 
 class State(enum.IntEnum):
-    """What a token is doing."""
+    """The state of a token."""
 
     PENDING = _uapi.TIMEWHEEL_STATE_PENDING
     """It waits for its deadline, or for a reader."""
@@ -49,7 +49,7 @@ class State(enum.IntEnum):
 
 
 def u32(value: int) -> int:
-    """@value, or OverflowError: ctypes would cut off what does not fit."""
+    """Return @value, or raise OverflowError: ctypes would cut off a larger number."""
     value = operator.index(value)
     if not 0 <= value < 2**32:
         raise OverflowError(f"{value} is not in 0..2**32-1")
@@ -71,7 +71,7 @@ def u64(value: int) -> int:
 
 
 def duration(seconds: float) -> int:
-    """Nanoseconds, to the nearest: 1.1 is meant to be 1,100,000,000 of them."""
+    """Return nanoseconds, rounded to the nearest: 1.1 means 1,100,000,000 of them."""
     if seconds < 0:
         raise ValueError(f"duration is negative: {seconds}")
     return u64(round(seconds * 1_000_000_000))
@@ -79,7 +79,7 @@ def duration(seconds: float) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """What describes a wheel."""
+    """The description of a wheel."""
 
     slots: int
     """Slots of the ring, 1 to 65536; no power of two needed."""
@@ -110,7 +110,7 @@ class Setup:
     Clock.MANUAL."""
 
 
-# Unless Setup.max_held is given: so many at most.
+# The most deliveries, unless Setup.max_held is given.
 _MOST_HELD = 65536
 
 
@@ -161,7 +161,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that is there."""
+    """A token on a wheel."""
 
     id: int
     """Its id, 0 on a wheel without ids."""
@@ -214,7 +214,7 @@ def token_of(token: _uapi.timewheel_token) -> Token:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What the kernel's module can do, and its limits."""
+    """The abilities of the kernel's module, and its limits."""
 
     clocks: frozenset[Clock]
     ids_optional: bool
@@ -346,14 +346,14 @@ def info_of(info: _uapi.timewheel_info) -> Info:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many values, in ns, have been how large."""
+    """Counts of values, in ns, by their size."""
 
     buckets: tuple[int, ...]
     """How many were counted in each bucket; bounds() tells which."""
 
     @property
     def count(self) -> int:
-        """How many values were counted."""
+        """Return how many values were counted."""
         return sum(self.buckets)
 
     @staticmethod
@@ -385,7 +385,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How late a wheel's events have been."""
+    """The lateness of a wheel's events."""
 
     lateness: Histogram
     """Of the events read so far: from the deadline until a reader took the

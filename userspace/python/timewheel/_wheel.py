@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Wheels, opened and used; with asyncio too."""
+"""Wheels, opened and used, also with asyncio."""
 
 import asyncio
 import ctypes
@@ -14,10 +14,10 @@ from ._library import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
 from ._types import Token, duration, info_of, result_of, setup_struct, token_of, u64
 
-# So many events in a row before other tasks of the loop have their turn.
+# The most events in a row before other tasks of the loop have their turn.
 _IN_A_ROW = 64
 
-# So many tokens that one call of get_many() tells about.
+# The most tokens that one call of get_many() tells about.
 _AT_ONCE = 1024
 
 
@@ -29,7 +29,7 @@ def _name_bytes(name: str) -> bytes:
 
 
 def caps() -> Caps:
-    """What the kernel's module can do, and its limits.
+    """Return the abilities of the kernel's module, and its limits.
 
     FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not loaded;
     PermissionError: /dev/timewheel may not be opened for reading.
@@ -95,11 +95,11 @@ class Wheel(_ops.Operations[Result]):
     """
 
     def __init__(self, wheel: Owned) -> None:
-        # What is none would be taken for an address.
+        # A number that is no wheel would be taken for an address.
         if not isinstance(wheel, Owned):
             raise TypeError("a wheel is made by Wheel.open() and the like")
         self._wheel: Owned | None = wheel
-        # Futures of tasks that wait, in the order of their coming.
+        # The futures of tasks that wait, in the order of their coming.
         self._waiters: dict[asyncio.AbstractEventLoop,
                             list[asyncio.Future[None]]] = {}
         self._in_a_row = 0
@@ -128,7 +128,7 @@ class Wheel(_ops.Operations[Result]):
 
     @classmethod
     def open_named(cls, name: str, access: int = os.O_RDWR) -> "Wheel":
-        """Open a named wheel that is there.
+        """Open a named wheel that exists.
 
         @access: os.O_RDONLY to read events and to look at tokens, os.O_WRONLY to
         change tokens, os.O_RDWR for both
@@ -145,8 +145,8 @@ class Wheel(_ops.Operations[Result]):
                        access: int = os.O_RDWR) -> "Wheel":
         """Open a named wheel, make it if there is none.
 
-        Errors: those of create() and open_named(). When it fails the wheel may
-        have been made all the same.
+        Errors: those of create() and open_named(). When the call fails, the wheel may have been
+        made all the same.
         """
         wheel: int = _abi.tw_wheel_open_or_create(
             _name_bytes(name), ctypes.byref(setup_struct(setup)), access)
@@ -193,7 +193,7 @@ class Wheel(_ops.Operations[Result]):
             return
         fd = self.fileno()
         self._wheel = None
-        # The fd has to be open still, as @wheel sees to.
+        # The fd has to be open still, and @wheel keeps it open.
         for loop, futures in self._waiters.items():
             if not loop.is_closed():
                 loop.remove_reader(fd)
@@ -239,7 +239,7 @@ class Wheel(_ops.Operations[Result]):
         return handle
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        # The shortest way. ctypes takes a pointer sooner than what owns the pointer.
+        # This is the shortest way. ctypes is faster with a pointer than with its owner.
         key, flags = _ops.key(id, handle)
         wheel = self._opened()
         return result_of(_abi.tw_wheel_touch(wheel._as_parameter_, key, flags))
@@ -283,7 +283,7 @@ class Wheel(_ops.Operations[Result]):
             found += [token_of(token) if token.state else None for token in tokens]
         return found
 
-    # Pause and drain, for all that have the wheel open
+    # Pause and drain, for all processes that have the wheel open
 
     def pause(self) -> None:
         """Deliver nothing until resume(): reads wait, and so do tokens that fall due.
@@ -293,7 +293,7 @@ class Wheel(_ops.Operations[Result]):
         _abi.tw_wheel_pause(self._opened())
 
     def resume(self) -> None:
-        """The end of pause(): what fell due meanwhile can be read at once."""
+        """End pause(): tokens that fell due meanwhile can be read at once."""
         _abi.tw_wheel_resume(self._opened())
 
     def drain(self) -> None:
@@ -302,7 +302,7 @@ class Wheel(_ops.Operations[Result]):
         _abi.tw_wheel_drain(self._opened())
 
     def undrain(self) -> None:
-        """The end of drain()."""
+        """End drain()."""
         _abi.tw_wheel_undrain(self._opened())
 
     # Events
@@ -353,9 +353,9 @@ class Wheel(_ops.Operations[Result]):
         return await self.aread()
 
     async def aread(self, maximum: int = 64) -> list[Event]:
-        """What read() does, for tasks: waits as long as it takes."""
-        # Between the read and the return nothing is awaited: a task is cancelled
-        # either before events were read or after it has got them.
+        """Do what read() does, for tasks, and wait as long as it takes."""
+        # There is no await between the read and the return: a task is cancelled either before
+        # events were read or after it has got them.
         if self._in_a_row >= _IN_A_ROW:
             self._in_a_row = 0
             await asyncio.sleep(0)
@@ -366,12 +366,12 @@ class Wheel(_ops.Operations[Result]):
         return events
 
     async def _readable(self) -> None:
-        """Waits until the wheel is readable, or closed, or maybe for less."""
+        """Wait until the wheel is readable, or closed, or maybe for less."""
         loop = asyncio.get_running_loop()
         fd = self.fileno()
         futures = self._waiters.get(loop)
         if futures is None:
-            # A loop has room for one callback per fd only: it serves all tasks.
+            # A loop has room for only one callback per fd, which serves all tasks.
             loop.add_reader(fd, self._wake_one, loop)
             futures = self._waiters[loop] = []
         future = loop.create_future()
@@ -385,8 +385,8 @@ class Wheel(_ops.Operations[Result]):
                 loop.remove_reader(fd)
 
     def _wake_one(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The fd is readable. While it is, this is called in each turn of the loop:
-        when the first has gone, to read or because it was cancelled, the next."""
+        """Wake a task, as the fd is readable. The loop calls this in each turn while the fd is:
+        when the first task has gone, to read or because it was cancelled, the next one is woken."""
         _wake(self._waiters[loop][0])
 
     def tokens(self, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Token]:
@@ -420,15 +420,15 @@ class Wheel(_ops.Operations[Result]):
         return info_of(told)
 
     def stats(self) -> Stats:
-        """How late the wheel's events have been. OSError with ENODEV, ENOMEM;
-        ENOTTY: the kernel's module has no statistics."""
+        """Return the lateness of the wheel's events. OSError with ENODEV, ENOMEM; ENOTTY: the
+        kernel's module has no statistics."""
         lateness = (ctypes.c_uint64 * _uapi.TIMEWHEEL_BUCKETS)()
         _abi.tw_wheel_stats(self._opened(), lateness)
         return Stats(Histogram(tuple(lateness)))
 
 
 def _wake(future: "asyncio.Future[None]") -> None:
-    # It is done if it was woken or cancelled and its task has not run yet.
+    # The future is done if it was woken or cancelled and its task has not run yet.
     if not future.done():
         future.set_result(None)
 
@@ -436,6 +436,6 @@ def _wake(future: "asyncio.Future[None]") -> None:
 def _walk(wheel: Owned, from_: int, to: int) -> Iterator[Token]:
     cursor = Owned(_abi.tw_cursor_open(wheel, from_, to), _abi.tw_cursor_close)
     token = ctypes.POINTER(_uapi.timewheel_token)()
-    # The cursor needs the wheel, which is held by @wheel here.
+    # The cursor needs the wheel, and @wheel holds it here.
     while _abi.tw_cursor_next(cursor, ctypes.byref(token)):
         yield token_of(token.contents)

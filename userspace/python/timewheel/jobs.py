@@ -51,7 +51,7 @@ class Added(NamedTuple):
 
 
 class Bury(Exception):
-    """A handler that raises this has its job buried, whatever tries are left."""
+    """A handler that raises this error has its job buried, whatever tries are left."""
 
 
 def _seconds(span: float) -> str:
@@ -106,12 +106,12 @@ class Queue:
         return Added(int(number), "NEW" if key is None and outcome == "EXISTS" else outcome)
 
     def cancel(self, key: str) -> bool:
-        """Ends the job of a key. False: there is none."""
+        """Ends the job of a key. Returns False if there is none."""
         return bool(self._client.ask("TW.CANCELKEY", self.name, key))
 
     def move(self, key: str, *, delay: float | None = None,
              at: datetime | float | None = None) -> bool:
-        """Makes the job of a key due at another time. False: there is none."""
+        """Makes the job of a key due at another time. Returns False if there is none."""
         return bool(self._client.ask("TW.MOVEKEY", self.name, key,
                                      *(_time(delay, at) or ("IN", "0"))))
 
@@ -147,7 +147,7 @@ class AsyncQueue:
 
 
 class _Working:
-    """What both workers have: the answer that the end of a handler is."""
+    """The common part of both workers: the answer after the end of a handler."""
 
     def __init__(self, queue: str, concurrency: int, lease: float | None, server: str) -> None:
         self._keeper = Keeper(queue, concurrency, lease, server)
@@ -233,7 +233,7 @@ class AsyncWorker(_Working):
         await self._handler(job)
 
     def _ended(self, job: Job, task: asyncio.Task[None]) -> None:
-        """A task that is cancelled may not have begun."""
+        """The handler of a task that is cancelled may not have begun."""
         self._tasks.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None:

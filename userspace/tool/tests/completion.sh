@@ -11,7 +11,7 @@ name=${tool##*/}
 . "${BASH_SOURCE[0]%/*}/../../../selftests/tap.sh"
 . "$script"
 
-# offers WORD...: what is offered for the last word, sorted
+# offers WORD...: prints what is offered for the last word, sorted
 offers()
 {
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -32,7 +32,7 @@ columns_of()
 
 verbs=$("$tool" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort | xargs)
 
-# bash_offers_help: verbs, options and columns
+# bash_offers_help: bash offers the verbs, options and columns that help names
 bash_offers_help()
 {
 	local verb
@@ -47,7 +47,7 @@ bash_offers_help()
 	done
 }
 
-# asks_zsh WORD...: what _arguments is asked for, in a zsh without anything else
+# asks_zsh WORD...: prints what _arguments is asked for, in a zsh without anything else
 asks_zsh()
 {
 	zsh -f -c '

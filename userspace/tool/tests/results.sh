@@ -19,7 +19,7 @@ result()
 	failed=1
 }
 
-# gives STATUS ARGUMENT...: twctl ends so; prints into $tmp/out and err
+# gives STATUS ARGUMENT...: the tool ends with STATUS; it prints into $tmp/out and err
 gives()
 {
 	want=$1
@@ -30,7 +30,7 @@ gives()
 	result $? "status $want${got:+ ($got)}: ${tool##*/} $*"
 }
 
-# refuses STATUS PATTERN ARGUMENT...: it says why in one line, and prints nothing
+# refuses STATUS PATTERN ARGUMENT...: the tool says why in one line, and prints nothing else
 refuses()
 {
 	want=$1 pattern=$2
@@ -42,7 +42,7 @@ refuses()
 	result $? "refused, status $want ($got): ${tool##*/} $*"
 }
 
-# prints PATTERN: a line of what was printed last is so
+# prints PATTERN: a line that was printed last matches
 prints()
 {
 	grep -q -- "$1" $tmp/out
@@ -56,7 +56,7 @@ is()
 	result $? "$1: $2${3:+ = $3}"
 }
 
-# json FILTER VALUE ARGUMENT...: its JSON is well-formed, and has that in it
+# json FILTER VALUE ARGUMENT...: the tool's JSON is well-formed, and the filter gives VALUE
 json()
 {
 	filter=$1 value=$2
@@ -65,12 +65,12 @@ json()
 	is "$filter of ${tool##*/} $*" "$($jq -c "$filter" <$tmp/out 2>>$tmp/err)" "$value"
 }
 
-# settle FILE LINES: wait until so many lines are in it, for a minute at most. What writes
-# it begins later than it was started: an older file has to be removed before.
+# settle FILE LINES: waits until the file has so many lines, for a minute at most. The caller
+# removes an older file before, as its writer begins some time after the start.
 settle()
 {
 	tries=0
-	# What writes to it in the background may not have made it yet.
+	# A writer in the background may not have made the file yet.
 	while { [ ! -e "$1" ] || [ "$(wc -l <"$1")" -lt "$2" ]; } &&
 	      [ $tries -lt 600 ]; do
 		tries=$((tries + 1))

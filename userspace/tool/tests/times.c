@@ -77,7 +77,7 @@ static const struct {
 	{ ".5s", WRONG },
 	{ "1,5s", WRONG },
 	{ "5s,", WRONG },
-	/* Minutes, or seconds? */
+	/* The number may mean minutes or seconds. */
 	{ "1h30", WRONG },
 	{ "1h 30", WRONG },
 	{ "30 1h", WRONG },
@@ -137,7 +137,7 @@ static const struct {
 	{ "UTC", NOW, "at @1796112000", S(1796112000) },
 	{ "UTC", NOW, "at @1796112000.5", S(1796112000) + S(1) / 2 },
 	{ "UTC", NOW, "at @0", 0 },
-	/* A time alone is the next one. */
+	/* A time alone means the next such time. */
 	{ "UTC", NOW, "at 15:22:35", S(NOW + 3 * 3600 + 22 * 60 + 35) },
 	{ "UTC", NOW, "at 12:00:01", S(NOW + 1) },
 	{ "UTC", NOW, "at 12:00", S(NOW + 86400) },
@@ -146,7 +146,7 @@ static const struct {
 	{ "UTC", NOW, "at 15:00 +02:00", S(NOW + 3600) },
 	{ "UTC", NOW, "at 13:00 +02:00", S(NOW + 86400 - 3600) },
 	{ "UTC", NOW, "at 15:00 Asia/Tokyo", S(NOW + 18 * 3600) },
-	/* In the words of at(1). */
+	/* These are words of at(1). */
 	{ "UTC", NOW, "at 8am", S(NOW + 20 * 3600) },
 	{ "UTC", NOW, "at 8 AM", S(NOW + 20 * 3600) },
 	{ "UTC", NOW, "at 3:22:35pm", S(NOW + 3 * 3600 + 22 * 60 + 35) },
@@ -167,7 +167,7 @@ static const struct {
 	{ "UTC", NOW, "at next tue 8am", S(NOW + 20 * 3600) },
 	{ "UTC", NOW, "at 8am sunday", S(NOW + 6 * 86400 - 4 * 3600) },
 	{ "UTC", NOW, "at tuesday tomorrow", S(NOW + 43200) },
-	/* A day that is named is that day, past or not. */
+	/* A named day is that day, past or not. */
 	{ "UTC", NOW, "at today 11:00", S(NOW - 3600) },
 	{ "UTC", NOW, "at today", S(NOW - 43200) },
 	{ "UTC", NOW, "at tomorrow", S(NOW + 43200) },
@@ -178,13 +178,13 @@ static const struct {
 	{ BERLIN, NOW, "at 2026-12-01 08:00", S(1796108400) },
 	{ BERLIN, NOW, "at 2026-07-01 08:00", S(1782885600) },
 	{ BERLIN, NOW, "at 2026-07-01 08:00 UTC", S(1782892800) },
-	/* Skipped: as if the clock had not been changed yet. */
+	/* The time is skipped, and read as if the clock had not been changed yet. */
 	{ BERLIN, NOW, "at 2026-03-29 01:59:59", S(1774745999) },
 	{ BERLIN, NOW, "at 2026-03-29 02:00", S(1774746000) },
 	{ BERLIN, NOW, "at 2026-03-29 02:30", S(1774747800) },
 	{ BERLIN, NOW, "at 2026-03-29 03:00", S(1774746000) },
 	{ BERLIN, NOW, "at 2026-03-29 03:30", S(1774747800) },
-	/* Twice: the first; the second by its offset. */
+	/* The time comes twice: it means the first of the two, and the second with its offset. */
 	{ BERLIN, NOW, "at 2026-10-25 01:59:59", S(1792886399) },
 	{ BERLIN, NOW, "at 2026-10-25 02:00", S(1792886400) },
 	{ BERLIN, NOW, "at 2026-10-25 02:30", S(1792888200) },
@@ -201,7 +201,7 @@ static const struct {
 	{ "Pacific/Apia", NOW, "at 2011-12-29 12:00", S(1325196000) },
 	{ "Pacific/Apia", NOW, "at 2011-12-30 12:00", S(1325282400) },
 	{ "Pacific/Apia", NOW, "at 2011-12-31 12:00", S(1325282400) },
-	/* The next 02:30, from just before and on the days of the changes. */
+	/* The next 02:30, seen from just before and on the days of the changes. */
 	{ BERLIN, 1774738800, "at 02:30", S(1774747800) },
 	{ BERLIN, 1774747800, "at 02:30", S(1774747800 + 82800) },
 	{ BERLIN, 1792888199, "at 02:30", S(1792888200) },
@@ -291,7 +291,7 @@ static const struct {
 	{ "clock -5", WHEN_CLOCK, WRONG },
 	{ "in", WHEN_SPAN, WRONG },
 	{ "in in 5s", WHEN_SPAN, WRONG },
-	/* A time of day, or seconds? */
+	/* The text may mean a time of day or seconds. */
 	{ "8.30", WHEN_SPAN, WRONG },
 	{ "in 8.30", WHEN_SPAN, WRONG },
 	{ "+8.30", WHEN_SPAN, WRONG },
@@ -337,7 +337,7 @@ static void test_kinds(void)
 	}
 }
 
-/* What is wrong is told as what it is. */
+/* The message tells what is wrong with each text. */
 static const struct {
 	const char	*text, *wrong;
 } reasons[] = {
@@ -440,7 +440,7 @@ static const struct {
 	{ INT64_MAX, "106751d23h" },
 };
 
-/* In the unit of what was given. */
+/* A span is printed in the unit that was given. */
 static const struct {
 	uint64_t	ns;
 	const char	*like, *text;

@@ -32,7 +32,7 @@ static int bound(const char *address, uint16_t port, struct sockaddr_in6 *at)
 	return fd;
 }
 
-/* A connection from one port to another one, always the same ones. */
+/* Makes a connection from one port to another, always the same two ports. */
 static void make(const char *address, int listener, const struct sockaddr_in6 *to,
 		 int ends[2])
 {
@@ -62,7 +62,7 @@ static bool carries(int ends[2])
 	       recv(ends[1], &byte, 1, 0) == 1;
 }
 
-/* What sock_diag tells of the connection's end with this port. */
+/* Finds what sock_diag tells of the connection's end with this port. */
 static bool is_accepted(struct space *space, uint16_t port, struct conn *conn)
 {
 	struct conns conns = { };

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Instructions that a token costs in list and save, in a guest whose clock counts
-# instructions: a ns is one of them. 10,000 of them take 2 to 4 us. Needs the module
-# loaded, root, and beside itself: results.sh, twctl. Prints TAP.
+# Counts the instructions that list and save take for a token, in a guest whose clock counts
+# instructions: an instruction is a ns. A machine takes 2 to 4 us for 10,000 instructions.
+# Needs the module loaded, root, and beside itself: results.sh, twctl. Prints TAP.
 set -u
 tool=$PWD/twctl
 tmp=/tmp/counts
@@ -12,7 +12,7 @@ mkdir -p $tmp
 
 tokens=20000
 
-# costs MOST ARGUMENT...: instructions for a token, the kernel's included
+# costs MOST ARGUMENT...: a token costs at most so many instructions, the kernel's included
 costs()
 {
 	most=$1

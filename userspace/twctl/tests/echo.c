@@ -59,7 +59,7 @@ static int connected(const char *port)
 	return fd;
 }
 
-/* Returns false when the connection has ended. */
+/* Moves a byte. Returns false when the connection has ended. */
 static int echo(int fd)
 {
 	char bytes[64];
@@ -79,7 +79,7 @@ static void serve(int listener)
 
 	epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
 	for (;;) {
-		/* It fails after a stop. */
+		/* epoll_wait() fails after a stop and continue of the process. */
 		if (epoll_wait(epoll, &event, 1, -1) < 1)
 			continue;
 		fd = event.data.fd;
@@ -107,7 +107,7 @@ static int serve_by_children(char **argv)
 	if (bind(listener, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    listen(listener, MOST) < 0)
 		err(1, "listen");
-	/* Another child may be faster to accept. */
+	/* Another child may accept the connection faster. */
 	fcntl(listener, F_SETFL, O_NONBLOCK);
 	for (; children > 0; children--) {
 		if (!fork())
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 {
 	const struct rlimit files = { MOST, MOST };
 
-	/* Only root may have so many, and only root's tests need them. */
+	/* Only root may open so many files, and only root's tests need so many. */
 	setrlimit(RLIMIT_NOFILE, &files);
 	if (argc > 2 && !strcmp(argv[1], "serve"))
 		return serve_by_children(argv);

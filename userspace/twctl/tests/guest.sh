@@ -5,7 +5,7 @@
 # is lost. Needs the module loaded, root, and beside itself: results.sh, twctl, jq,
 # skew.so, promtool. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
-# What hangs has failed.
+# A command that hangs is ended by timeout, and has failed.
 twctl="timeout 60 $PWD/twctl"
 tool=$twctl
 jq=$PWD/jq
@@ -20,8 +20,8 @@ pending()
 	$twctl -o name,pending --no-headings | awk -v wheel="$1" '$1 == wheel { print $2 }'
 }
 
-# fill WHEEL COUNT: that many tokens that are due one after the other, ids from 1
-# on, and the hand of the manual wheel put behind the last
+# fill WHEEL COUNT: registers so many tokens, which are due one after the other, ids from 1
+# on, and puts the hand of the manual wheel behind the last of them
 fill()
 {
 	i=0
@@ -32,8 +32,9 @@ fill()
 	$twctl advance "$1" "+$2"
 }
 
-# begin COUNT VERB ARGUMENT...: twctl in the background, $pool, which has printed so many lines
-# to $tmp/out; what waits for $tmp/go goes on when that file is there
+# begin COUNT VERB ARGUMENT...: runs twctl in the background as $pool, and waits until it has
+# printed so many lines to $tmp/out; commands that wait for $tmp/go go on when that file is
+# there
 begin()
 {
 	lines=$1
@@ -83,12 +84,12 @@ null' wheels -J
 	gives 0 -o name,bytes --no-headings
 	prints '^plain *[0-9.]*K$'
 	json '[.wheels[].bytes | type] | unique' '["number"]' -J -o bytes
-	# Made again: the same will do, another will not.
+	# A wheel with the same settings may be made again, a wheel with other settings may not.
 	gives 0 create plain
 	gives 0 create plain --slots 3600 --tick 1s
 	refuses 5 "there is a wheel 'plain'" create plain --exclusive
 	refuses 5 'other settings' create plain --slots 60
-	# What is wrong is named, with what would be right, and nothing is made.
+	# The message names the error and what would be right, and nothing is made.
 	refuses 2 "WHEEL 'a b': not 1 to 63" create 'a b'
 	refuses 2 "WHEEL '../x'" create ../x
 	refuses 2 "WHEEL ''" create ''
@@ -99,7 +100,7 @@ null' wheels -J
 	refuses 2 "--tick '1ns': not from 100000ns to 86400000000000ns" create new --tick 1ns
 	refuses 2 "--tick '10us': not from 100us to 86400000000us" create new --tick 10us
 	refuses 2 "--tick '48h': not from 100us to 24h" create new --tick 48h
-	# Nearly right.
+	# A word that is nearly right gets a hint.
 	refuses 2 "VERB 'lsit': not one of .*: did you mean 'list'?" lsit
 	refuses 2 "VERB 'craete': .*did you mean 'create'?" help craete
 	refuses 2 'unknown option --tics: did you mean --tick?' create new --tics 5s
@@ -125,7 +126,7 @@ null' wheels -J
 	is 'wheels left' "$($twctl -o name --no-headings | wc -l)" 2
 }
 
-# Deadlines, slots and laps to the digit: the clock is the test's.
+# The test sets the clock, and deadlines, slots and laps are right to the digit.
 tokens()
 {
 	gives 0 add manual 7 3610s --cookie 0x10
@@ -145,7 +146,7 @@ null
 null
 null' get manual 7 -J
 	gives 0 add manual 18446744073709551615 clock 7220000000000
-	# jq would round it: a text, and its digits are right.
+	# jq would round this number. As a text it has the right digits.
 	json '.tokens[0].id' '"18446744073709551615"' get -J manual 18446744073709551615
 	gives 0 get manual -H "$($twctl get -J manual 7 | $jq -r '.tokens[0].handle')"
 	prints '^ *7 '
@@ -232,7 +233,7 @@ true
 	refuses 2 'reach: .*with touch words.*2^30 ticks' add fine 1 clock 108000000000000 --timeout 5s
 	gives 0 add fine 1 clock 108000000000000
 	gives 0 destroy fine
-	# A timeout besides a point of time: it can be touched.
+	# A token with a point of time and a timeout can be touched.
 	gives 0 create both --clock manual --start 1
 	gives 0 add both 1 clock 9000000000 --timeout 20s
 	json '.tokens[0] | .deadline, .timeout' '9000000000
@@ -289,7 +290,7 @@ true' holders -J held
 	gives 0 destroy other
 }
 
-# The shell has opened what it is to open.
+# Waits until the shell has opened its files and become sleep.
 settle_holder()
 {
 	until [ "$(cat /proc/$holder/comm)" = sleep ]; do
@@ -297,7 +298,7 @@ settle_holder()
 	done
 }
 
-# More than are kept to be printed at a time.
+# More tokens are printed than are kept at a time to be printed.
 many()
 {
 	gives 0 create many --clock manual
@@ -329,7 +330,7 @@ without_ids()
 	gives 0 destroy bare
 }
 
-# Wall time: the wheel's own on a realtime wheel, a delay on others.
+# Wall time is the time of a realtime wheel, and a delay on other wheels.
 wall_time()
 {
 	gives 0 create real -c realtime
@@ -353,7 +354,7 @@ wall_time()
 	gives 0 add real 2 --past at 1999-01-01
 	gives 0 watch real -n 1 -f '{id}'
 	prints '^2$'
-	# Clocks may be read some seconds apart, on a busy machine.
+	# On a busy machine some seconds may pass between two reads of the clock.
 	now=$(date +%s)
 	gives 0 add plain 1 at "@$((now + 1000))"
 	left=$($twctl get plain 1 -b -o left --no-headings)
@@ -383,7 +384,7 @@ plain_reads()
 	gives 0 destroy orders
 }
 
-# Operations from a pipe: an answer to each, in order.
+# Operations come from a pipe, and each gets its answer, in order.
 batch()
 {
 	gives 0 create piped --clock manual --max-tokens 30000 --lease 10s --periods
@@ -406,7 +407,7 @@ batch()
 	$twctl batch piped <$tmp/in >$tmp/answers 2>$tmp/err
 	is 'status with errors among the answers' $? 1
 	is 'messages' "$(wc -c <$tmp/err)" 0
-	# Not to be taken for results.
+	# The numbers must not be taken for results of this test.
 	sed 's/"*[0-9]\{9,\}"*/N/g; s/^/| /' $tmp/answers | cut -d' ' -f1-5 >$tmp/out
 	is 'answers' "$(cat $tmp/out)" '| ok registered N N
 | ok registered N N
@@ -434,7 +435,7 @@ batch()
 	is 'an answer to a line without end' "$(sed -n '$s/ok deleted.*/deleted/p' $tmp/out)" deleted
 	wait $!
 
-	# What is wrong with a line is told, and the next one is carried out.
+	# An error in a line is told, and the next line is carried out.
 	printf '%s\n' 'get 1' 'frob 1' 'add' 'add 9' 'add x 5s' 'add 9 soon' 'ack 1' \
 		'ack 1:x' 'add 9 5s --cookie' 'add 9 5s --json' 'add 9 25:00' 'cancel 1 2' \
 		'add 9 5s --timeout 5parsecs' '{"key": 1}' '{broken' '{"verb": "add"}' \
@@ -449,7 +450,8 @@ batch()
 	is 'the line after them' "$(sed -n '$s/ .*//p' $tmp/out)" ok
 	refuses 3 "no wheel 'none'" batch none
 
-	# More than one read brings, with an answer before the next line is written.
+	# The lines are more than a read brings. Later each answer comes before the next line is
+	# written.
 	seq 100 20099 | sed 's/.*/add & 1h/' | $twctl batch piped >$tmp/out
 	is 'registered through the pipe' "$(grep -c '^ok registered' $tmp/out)" 20000
 	mkfifo $tmp/to $tmp/from
@@ -458,7 +460,7 @@ batch()
 	echo 'cancel 100' >&8
 	read -r answer <&9
 	is 'an answer while the pipe is open' "${answer%% [-0-9]*}" 'ok cancelled'
-	# Each line has its answer also when the wheel has gone.
+	# Each line has its answer, also when the wheel has gone.
 	gives 0 destroy piped
 	echo 'cancel 101' >&8
 	read -r answer <&9
@@ -526,7 +528,7 @@ watching()
 	refuses 2 "--idle-timeout 'x'" watch watched -i x
 	refuses 3 'no wheel' watch none
 
-	# The reader goes: what it did not get is still there.
+	# The reader goes, and the events that it did not get are still on the wheel.
 	$twctl add watched 1 0 >/dev/null
 	$twctl add watched 2 10s >/dev/null
 	: >$tmp/err
@@ -536,7 +538,7 @@ watching()
 	is 'the next is still there' "$(pending watched)" 1
 	gives 0 cancel watched 2
 
-	# Nothing can be written: what was taken is put back, each as it was.
+	# Nothing can be written, and the taken tokens are put back as they were.
 	fill watched 5
 	$twctl move watched 3 0 >/dev/null
 	$twctl watch watched >/dev/full 2>$tmp/err
@@ -546,7 +548,7 @@ watching()
 	gives 0 watch watched -n 5
 	is 'and come again' "$(awk '{ print $1 }' $tmp/out | sort | xargs)" '1 2 3 4 5'
 
-	# A reader that is slow and a signal: each is printed or still there.
+	# The reader is slow and a signal comes: each token is printed or still there.
 	fill watched 40
 	long=$(printf '%03000d' 0)
 	mkfifo $tmp/fifo
@@ -567,12 +569,12 @@ watching()
 	result $? 'the pipe was full'
 	gives 9 watch watched -i 10ms
 
-	# Slow, but it gets all of them, however few a pipe holds.
+	# A slow reader gets all lines, although a pipe holds few.
 	fill watched 40
 	$twctl watch watched -n 40 -f "{id} $long" | { sleep 1; grep -c "$long" >$tmp/out; }
 	is 'a slow reader gets all' "$(cat $tmp/out)" 40
 
-	# A reader without the right to register says what it could not put back.
+	# A reader without the right to register says which token it could not put back.
 	chmod 644 /dev/timewheels/watched
 	$twctl add watched 77 0 -c 5 >/dev/null
 	as_nobody "$twctl watch watched >/dev/full"
@@ -584,7 +586,7 @@ watching()
 	as_nobody "$twctl cancel watched 78"
 	is 'but not to change it' $? 4
 
-	# A signal, and the end of the wheel, while it waits.
+	# A signal, or the end of the wheel, comes while watch waits.
 	for end in 143 8; do
 		$twctl add watched 79 0 >/dev/null
 		: >$tmp/lines
@@ -612,7 +614,7 @@ commands()
 		'1,1,0,work,2000000000,2000000000,1 2,2,0,work,1000000000,1000000000,1 3,3,0,work,0,0,1'
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 0 failed, 0 retries'
 
-	# A slow one delays no other.
+	# A slow command delays no other command.
 	fill work 4
 	rm -f $tmp/go
 	gives 0 exec work -n 4 -j 2 -- sh -c 'case {id} in
@@ -621,7 +623,7 @@ commands()
 	esac; [ {id} = 4 ] || echo {id}'
 	is 'the slow one is the last' "$(xargs <$tmp/out)" '2 3 1'
 
-	# One that fails is tried again, and delays no other.
+	# A command that fails is tried again, and delays no other command.
 	fill work 3
 	gives 10 exec work -n 3 --tries 3 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
 	is 'tries' "$(grep -v '^{' $tmp/out | xargs)" '1.1 2.1 2.2 2.3 3.1'
@@ -637,7 +639,7 @@ commands()
 	fill work 1
 	gives 9 exec work -i 50ms -- true
 
-	# One that hangs is ended, and has failed whatever its status; then it is killed.
+	# A command that hangs is ended, and has failed whatever its status is; then it is killed.
 	fill work 3
 	gives 10 exec work -n 3 -j 3 -t 1s -- sh -c 'case {id} in
 		1) exit ;;
@@ -651,7 +653,7 @@ commands()
 	gives 10 exec work -n 1 -t 300ms --tries 2 -- sleep 100
 	is 'it is tried again' "$(grep -c 'killed by signal 15 after --timeout' $tmp/err)" 2
 
-	# Many tokens for one command.
+	# One command gets many tokens.
 	$twctl touch work -r 1s $(seq 1500) >/dev/null
 	$twctl advance work +1
 	gives 0 exec work -n 1500 -b 1000 -- sh -c \
@@ -671,7 +673,7 @@ commands()
 	refuses 2 "--batch '0'" exec work -b 0 -- true
 	refuses 2 "--timeout 'x'" exec work -t x -- true
 
-	# A signal: what runs is let finish, what does not run yet is left alone.
+	# A signal comes: commands that run may finish, and the other tokens are left alone.
 	fill work 5
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; echo end {id}'
 	begin 2 exec work -j 2 -- sh -c "$slow"
@@ -689,7 +691,7 @@ commands()
 	is 'one that fails then' $? 10
 	is 'is not run again' "$(grep -c start $tmp/out)" 1
 
-	# The wheel goes: what runs is let finish.
+	# The wheel is destroyed: commands that run may finish.
 	begin 2 exec work -j 4 -- sh -c "$slow"
 	$twctl destroy work
 	: >$tmp/go
@@ -698,7 +700,7 @@ commands()
 	is 'what ran has ended' "$(cut -d' ' -f1 $tmp/out | sort | uniq -c | xargs)" '2 end 2 start'
 	is 'it says so' "$(grep -c 'has been destroyed' $tmp/err)" 1
 
-	# No process can be started: what was taken for it is put back.
+	# No process can be started: the tokens taken for commands are put back.
 	gives 0 create work --clock manual
 	chmod 666 /dev/timewheels/work
 	fill work 2
@@ -723,7 +725,7 @@ commands()
 	gives 0 destroy work
 }
 
-# What a wheel can be set up with, and that it says so.
+# A wheel can be set up with these settings, and tells them.
 settings()
 {
 	gives 0 create set --clock realtime --lease 30s --max-held 7 --periods --slack 20ms \
@@ -759,8 +761,8 @@ false' wheels -J -o lease,periods,slack,touch-words
 	refuses 3 "no wheel 'new'" list new
 }
 
-# hold WHEEL COUNT: that many tokens that are due, and the file of a reader that
-# has them for as long as $holder lives
+# hold WHEEL COUNT: registers so many tokens that are due, and the reader $holder takes them
+# and holds them as long as it lives
 hold()
 {
 	fill "$1" "$2"
@@ -801,7 +803,7 @@ answers()
 	refuses 3 'no token of id 1 is pending' touch leased 1
 	refuses 5 'id 1 is pending or held; see .twctl get leased 1' add leased 1 5s
 
-	# By the number, or whatever delivery is out.
+	# The answer names the delivery by its number, or means the one that is out.
 	gives 0 ack leased 1:1
 	prints '^ *1 *- acked'
 	json '.tokens[0] | .id, .result, .deadline' '2
@@ -870,7 +872,7 @@ null' ack leased 2 -J -o id,result,deadline
 	gives 0 destroy bare
 }
 
-# What nobody answered comes again, and is counted.
+# A delivery without an answer comes again, and is counted.
 lapsing()
 {
 	gives 0 create leased --clock manual --lease 10s
@@ -883,7 +885,7 @@ lapsing()
 	gives 0 show leased
 	prints ' held 0 '
 	gives 0 delete leased 1
-	# The lease is over: the next reader gets the token.
+	# The lease is over, and the next reader gets the token.
 	: >$tmp/held
 	rm -f $tmp/held
 	$PWD/twctl exec leased -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/held 2>$tmp/err &
@@ -920,7 +922,7 @@ acking()
 		"$($twctl list leased -o id,state --no-headings | sort | xargs)" '1 due 2 due'
 	gives 9 watch leased -a -i 50ms
 	is 'both come again' "$(awk '{ print $1 }' $tmp/out | sort | xargs)" '1 2'
-	# It comes again if another got it while its line was on the way.
+	# The token comes again if another reader got it while its line was on the way.
 	long=$(printf '%070000d' 0)
 	$twctl add leased 3 0 >/dev/null
 	rm -f $tmp/go $tmp/fifo
@@ -980,7 +982,7 @@ leased_commands()
 		'1 pending 2 pending 3 pending'
 	gives 0 destroy batch
 
-	# How long one stays away has an end.
+	# The time that a token stays away has an upper bound.
 	gives 0 create often --clock manual --lease 1h
 	$twctl add often 1 0 >/dev/null
 	for left in 1 2 4 8 16 32 64 128 256 300 300; do
@@ -990,7 +992,8 @@ leased_commands()
 	done
 	gives 0 destroy often
 
-	# A signal: what runs is let finish and is answered, the rest was never taken.
+	# A signal comes: commands that run may finish and are answered, and no other token was
+	# taken.
 	fill jobs 5
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; [ {id} = 1 ]'
 	begin 2 exec jobs -j 2 -- sh -c "$slow"
@@ -1001,14 +1004,14 @@ leased_commands()
 	is 'the one that failed waits, the others are untouched' \
 		"$($twctl list jobs -o id,state,attempts --no-headings | sort -n | xargs)" \
 		'2 pending 1 3 due 0 4 due 0 5 due 0'
-	# Killed, it answers nothing: what it had is back at once.
+	# exec is killed and answers nothing: the tokens that it had are back at once.
 	begin 2 exec jobs -j 2 -- sh -c "$slow"
 	kill -KILL $pool
 	wait $pool 2>/dev/null
 	: >$tmp/go
 	is 'is back' "$($twctl list jobs -o id,state,attempts --no-headings | sort -n | xargs)" \
 		'2 pending 1 3 due 1 4 due 1 5 due 0'
-	# The wheel goes: what runs is let finish.
+	# The wheel is destroyed: commands that run may finish.
 	gives 0 create gone --clock manual --lease 1h
 	fill gone 2
 	begin 2 exec gone -j 2 -- sh -c "$slow; echo end"
@@ -1025,14 +1028,14 @@ leased_commands()
 		'2 pending 3 due 4 due 5 due'
 	gives 0 destroy jobs
 
-	# A periodic one is pending again.
+	# A periodic token is pending again.
 	gives 0 create jobs --clock manual --lease 1h --periods
 	$twctl add jobs 1 0 --every 10s >/dev/null
 	gives 0 exec jobs -n 1 -- true
 	is 'and again' "$($twctl list jobs -b -o id,state,left --no-headings | xargs)" '1 pending 10000000000'
 	gives 0 destroy jobs
 
-	# A lease that is much shorter than the job: nobody else gets it.
+	# The lease is much shorter than the job, and still nobody else gets the token.
 	gives 0 create jobs --tick 100ms --lease 3s
 	$twctl add jobs 1 0 >/dev/null
 	begin 1 exec jobs -n 1 -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done'
@@ -1044,7 +1047,7 @@ leased_commands()
 	gives 0 destroy jobs
 }
 
-# What failed too often is handed to another command, or printed, and ends.
+# A token that failed too often is handed to another command, or printed, and ends.
 giving_up()
 {
 	gives 0 create work --clock manual
@@ -1079,7 +1082,7 @@ giving_up()
 	is 'with its tries' "$(grep -c 'id 9 .*, try 1 of 3, again in 1s$' $tmp/err)" 1
 	gives 0 delete jobs 9
 
-	# Another command deals with it, and its failure is a nack.
+	# Another command deals with the token, and a failure of that command is a nack.
 	fill jobs 1
 	gives 10 exec jobs -n 1 --tries 1 --failed 'cat; exit 4' -- sh -c 'echo cmd; exit 1'
 	is 'it comes again' "$($twctl list jobs -b -o state,attempts,left --no-headings | xargs)" \
@@ -1091,14 +1094,14 @@ giving_up()
 	is 'then only this command runs' "$(cat $tmp/out)" '1 2 2'
 	is 'and the token has ended' "$($twctl list jobs | wc -l)" 0
 
-	# A reader that takes the token and dies has failed, too.
+	# A reader that takes the token and dies counts as a failure, too.
 	fill jobs 1
 	gives 0 watch jobs -n 1
 	gives 0 exec jobs -n 1 --tries 1 -- echo cmd
 	is 'it is printed' "$($jq .id <$tmp/out)" 1
 	is 'and has ended' "$($twctl list jobs | wc -l)" 0
 
-	# A line that cannot be written: the token is not lost, and nothing more is taken.
+	# A line cannot be written: the token is not lost, and no more tokens are taken.
 	fill jobs 2
 	$twctl exec jobs --tries 1 -- false >/dev/full 2>$tmp/err
 	is 'status on a full disk' $? 10
@@ -1106,7 +1109,7 @@ giving_up()
 	is 'both are there' "$($twctl list jobs -o id,state,attempts --no-headings | sort | xargs)" '1 due 1 2 due 0'
 	gives 0 delete jobs 1 2
 
-	# In a batch each token has its own count.
+	# In a batch each token has a count of its own.
 	fill jobs 3
 	gives 0 watch jobs -n 1 -f '{id}'
 	gives 10 exec jobs -n 3 -b 10 --tries 2 --failed 'echo $TIMEWHEEL_COUNT up; cat' -- \
@@ -1144,7 +1147,7 @@ null' get cron 1 -J
 	is 'for the last period, and those missed are counted' "$(cat $tmp/out)" '35000000000 2'
 	json '.stats[0].missed' 2 stats cron -J -o missed
 	json '.tokens[0].left' 10000000000 get cron 1 -J
-	# What was taken in vain is not put back, as it is pending again.
+	# A periodic token taken in vain is not put back, as it is pending again.
 	$twctl advance cron +10
 	$twctl watch cron >/dev/full 2>$tmp/err
 	is 'is told of' "$?, $(grep -c 'not put back.*id 1 cookie 3 deadline 45000000000' $tmp/err)" '1, 1'
@@ -1163,8 +1166,8 @@ null' get cron 1 -J
 	gives 0 destroy cron
 }
 
-# lefts WHEEL FROM TO: the times that its tokens have left are no shorter than one
-# and no longer than the other, in seconds, and differ
+# lefts WHEEL FROM TO: the tokens have FROM to TO seconds left, and not all of them the same
+# time
 lefts()
 {
 	$twctl list "$1" -b -o left --no-headings >$tmp/out 2>$tmp/err
@@ -1280,7 +1283,7 @@ figures()
 	prints '^timewheel_slack_seconds{wheel="counted"} 0.000000000$'
 	prints '^timewheel_due_tokens{wheel="counted"} 1$'
 	prints '^timewheel_oldest_due_seconds{wheel="counted"} 4.000000000$'
-	# Each line is one that Prometheus reads, and each metric has its type.
+	# Prometheus reads each line, and each metric has its type.
 	is 'lines of another form' "$(grep -cvE \
 		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,[a-z]+="[^"]+")*\} [0-9.]+)$' \
 		$tmp/out)" 0
@@ -1297,7 +1300,7 @@ figures()
 	refuses 2 '--output-file' stats --output-file $tmp/metrics
 	refuses 3 'no wheel' stats none
 
-	# Due: what was never read, and what a reader has held for too long.
+	# A token is due if it was never read, or if a reader has held it for too long.
 	gives 0 create unread --clock manual --lease 5s --tick 100ms
 	for id in 1 2 3 4; do
 		$twctl add unread $id ${id}00ms >/dev/null
@@ -1344,7 +1347,7 @@ figures()
 	gives 0 destroy counted
 }
 
-# A disk that is full, a reader that has gone.
+# The disk is full, or the reader of the output has gone.
 output()
 {
 	$twctl help >/dev/full 2>$tmp/err
@@ -1368,7 +1371,7 @@ output()
 	gives 0 completion zsh
 	prints '^#compdef twctl'
 	refuses 2 "SHELL 'fish': not bash or zsh" completion fish
-	# Colours are for terminals only.
+	# Only terminals get colours.
 	gives 0 doctor
 	is 'escapes' "$(grep -c "$(printf '\033')" $tmp/out)" 0
 }
@@ -1394,7 +1397,7 @@ permissions()
 	is 'a wheel of theirs' $? 0
 	gives 0 -o name,owner
 	prints '^theirs nobody$'
-	# The limits of a user, and of all users.
+	# These are the limits of a user, and of all users.
 	parameters=/sys/module/timewheel/parameters
 	wheels=$(cat $parameters/max_user_wheels) all=$(cat $parameters/max_all_wheels)
 	echo 1 >$parameters/max_user_wheels
@@ -1463,7 +1466,7 @@ doctor()
 	finds 'module: not built for this kernel, 6.1.0' 'apt-get install linux-headers-6.1.0'
 	gives 1 doctor --root $tmp/root
 	prints '^ok *without it *.*TIMEWHEEL=process'
-	# Wheels of the process are for programs that last.
+	# A wheel of the process ends with its process, and twctl would end at once.
 	export TIMEWHEEL=process
 	refuses 2 'would end with it' wheels
 	refuses 2 'would end with it' add w 1 5s
@@ -1510,7 +1513,7 @@ doctor()
 	as_nobody $twctl doctor --root $tmp/root
 	prints 'is not open to you in this container'
 	prints '--group-add 12345$'
-	# The group of "nobody" himself is that of all that are not mapped.
+	# The group of "nobody" stands for all groups that are not mapped.
 	chgrp 65534 $tmp/root/dev/timewheel
 	chmod 600 $tmp/root/dev/timewheel
 	as_nobody $twctl doctor --root $tmp/root
@@ -1525,7 +1528,7 @@ doctor()
 	prints 'is open to no group'
 	prints 'sudo chgrp timewheel /dev/timewheel'
 	chgrp timewheel /dev/timewheel
-	# A process from before the change is still without the group.
+	# A process that began before the change is still without the group.
 	cp /etc/group $tmp/group
 	rm -f $tmp/go
 	: >$tmp/out
@@ -1538,7 +1541,7 @@ doctor()
 	prints 'newgrp timewheel'
 	cp $tmp/group /etc/group
 
-	# Another version of the module: skew.so changes the module's answers.
+	# skew.so changes the module's answers to what another version would say.
 	for skew in op_size token_size event_size codes settings clocks names caps; do
 		TWCTL_SKEW=$skew LD_PRELOAD=$PWD/skew.so $twctl doctor >$tmp/out 2>$tmp/err
 		is "doctor of a module with other $skew" $? 1
@@ -1548,7 +1551,7 @@ doctor()
 	is 'a module without named wheels' "$?, $(grep -c 'of another version' $tmp/err)" '1, 1'
 }
 
-# mend COMMAND: carries out the command that doctor printed, which begins so
+# mend COMMAND: carries out the command that doctor printed, which begins with COMMAND
 mend()
 {
 	prints "^  sudo $1"
@@ -1573,7 +1576,7 @@ no_device()
 	refuses 7 'no device' top -n 1
 	gives 1 doctor
 	prints '^bad *module'
-	# The command that doctor prints mends it.
+	# The command that doctor prints mends this state.
 	mkdir -p "/lib/modules/$(uname -r)/updates"
 	cp /timewheel.ko "/lib/modules/$(uname -r)/updates"
 	depmod

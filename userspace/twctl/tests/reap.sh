@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Idle connections of programs that know nothing of it are ended, on a real device. Needs
-# the modules timewheel and tcp_diag loaded, root, and beside itself: results.sh, twctl,
-# echo, strace. Prints TAP. Arguments are names of tests: by default all but crowd, which
-# "make crowd-test" runs in a guest; "make guest-tests" runs the others.
+# reap ends idle connections of programs that know nothing of reap, on a real device. Needs
+# the modules timewheel and tcp_diag loaded, root, and beside itself: results.sh, twctl, echo,
+# strace. Prints TAP. Arguments are names of tests: by default all but crowd, which "make
+# crowd-test" runs in a guest; "make guest-tests" runs the others.
 set -u
 twctl="$PWD/twctl"
 tool="timeout 60 $twctl"
@@ -16,7 +16,8 @@ chmod 777 $tmp
 # Each test has a port of its own.
 port=7000
 
-# serve ARGUMENT...: an echo server on the next port, $server; its errors go to $tmp/errors
+# serve ARGUMENT...: starts an echo server, $server, on the next port; its errors go to
+# $tmp/errors
 serve()
 {
 	port=$((port + 1))
@@ -24,7 +25,7 @@ serve()
 	server=$!
 }
 
-# clients IDLE BUSY: connections to the server, $clients
+# clients IDLE BUSY: starts $clients, which opens connections to the server
 clients()
 {
 	rm -f $tmp/clients
@@ -32,7 +33,7 @@ clients()
 	clients=$!
 }
 
-# reap ARGUMENT...: in the background, $reap; prints to $tmp/out and err
+# reap ARGUMENT...: starts reap in the background, as $reap; it prints to $tmp/out and err
 reap()
 {
 	rm -f $tmp/out
@@ -40,7 +41,7 @@ reap()
 	reap=$!
 }
 
-# sockets PROCESS: how many it has open
+# sockets PROCESS: how many sockets the process has open
 sockets()
 {
 	for file in /proc/"$1"/fd/*; do
@@ -48,7 +49,7 @@ sockets()
 	done | grep -c '^socket:'
 }
 
-# ends STATUS PROCESS WHAT: the process is told to end, and ends so
+# ends STATUS PROCESS WHAT: tells the process to end, and checks its status
 ends()
 {
 	kill $2
@@ -56,13 +57,13 @@ ends()
 	is "$3" $? "$1"
 }
 
-# some_time: in which idle connections would have been ended
+# some_time: waits so long that idle connections would have been ended
 some_time()
 {
 	usleep 3500000
 }
 
-# left IDLE BUSY: so many connections the clients still have
+# left IDLE BUSY: the clients still have so many connections
 left()
 {
 	kill $clients
@@ -70,7 +71,7 @@ left()
 	is 'left of the connections' "$(cat $tmp/clients)" "idle $1 busy $2"
 }
 
-# ended COUNT [WORD]: so many are ended, all of the server's port
+# ended COUNT [WORD]: reap has ended so many connections, all of the server's port
 ended()
 {
 	if [ "$1" = 0 ]; then
@@ -106,7 +107,7 @@ idle_ones()
 	grep -q ":$((port - 1)) " $tmp/out
 	is 'its own connection' $? 1
 	is 'messages' "$(cat $tmp/err)" ''
-	# That of sock_diag: it keeps no connection.
+	# reap has the socket of sock_diag open, and no connection.
 	is 'sockets of reap' "$(sockets $reap)" 1
 	# The clients have gone, and nothing of them is left on the wheel.
 	stop_all
@@ -115,8 +116,8 @@ idle_ones()
 	is 'users of the module' "$(awk '$1 == "timewheel" { print $3 }' /proc/modules)" 0
 }
 
-# Of thousands the silent ones are ended, each once, neither early nor much later: in a
-# guest that counts instructions, because a busy machine would be late.
+# reap ends the silent ones of thousands of connections, each once, neither early nor much
+# later. The guest counts instructions, because a busy machine would be late.
 crowd()
 {
 	serve
@@ -134,7 +135,7 @@ crowd()
 	stop_all
 }
 
-# A server that hangs is not asked, and clients that it has not accepted are found, too.
+# A server that hangs is not asked, and connections that it has not accepted are found, too.
 hung()
 {
 	serve
@@ -155,7 +156,7 @@ hung()
 	stop_all
 }
 
-# The port is enough, also for one who may not look into any process.
+# The port is enough, also for a user who may not look into any process.
 port_only()
 {
 	serve
@@ -196,7 +197,8 @@ dry_run()
 	stop_all
 }
 
-# Those that others than the process itself have accepted, and the port that is reaped.
+# reap finds connections that children of the process have accepted, and only on the port that
+# --listen names.
 children()
 {
 	serve 3
@@ -210,7 +212,7 @@ children()
 	ended 0
 	left 3 0
 	stop_all
-	# Its children have no parent now.
+	# The children have no parent now.
 	killall -9 echo
 }
 
@@ -285,7 +287,7 @@ multipath()
 	unset ECHO_PROTOCOL
 }
 
-# calls FILE with|without: system calls of a server under strace, and their numbers
+# calls FILE with|without: counts the system calls of a server under strace
 calls()
 {
 	serve_traced "$1"
@@ -309,7 +311,7 @@ serve_traced()
 	port=$((port + 1))
 	./strace -c -o "$1" $echo serve $port >$tmp/errors &
 	server=$!
-	# strace has other children before that, to try ptrace.
+	# strace has other children before the server, to try ptrace.
 	until [ "$(readlink "/proc/$traced/exe")" = "$echo" ]; do
 		usleep 100000
 		traced=$(cat /proc/$server/task/$server/children)
@@ -349,7 +351,7 @@ rights()
 	su nobody -s /bin/sh -c "exec $echo serve $port" &
 	server=$!
 	sleep 1
-	# Another's files are looked at, and never taken: Yama has nothing against it.
+	# Files of another process are looked at, and never taken, which Yama allows.
 	scope=/proc/sys/kernel/yama/ptrace_scope
 	[ ! -e $scope ] || echo 1 >$scope
 	as_nobody $twctl reap --pid $server --idle 2s
@@ -376,7 +378,7 @@ arguments()
 	refuses 3 'no control group' reap --cgroup /no/such --idle 3s
 }
 
-# There is nothing in this guest that would load it.
+# Nothing in this guest would load the module tcp_diag.
 no_tcp_diag()
 {
 	rmmod tcp_diag

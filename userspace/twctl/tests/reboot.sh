@@ -52,14 +52,14 @@ after()
 	tokens dates id,cookie,deadline,timeout,period,base,state >$tmp/dates
 	cmp $saves/dates $tmp/dates
 	result $? 'wall time stays as it was'
-	# Listed and saved, then restored and listed: some seconds went by while it ran.
+	# The tokens were saved and later restored and listed: some seconds went by meanwhile.
 	awk 'NR == FNR { left[$1] = $2; $2 = ""; rest[$1] = $0; next }
 		$2 > left[$1] + 1e8 || $2 < left[$1] - 60e9 { moved++ }
 		{ $2 = ""; other += $0 != rest[$1] }
 		END { print FNR, moved + 0, other + 0 }' $saves/delays $tmp/delays >$tmp/out
 	is 'tokens, those with another delay, others that differ' "$(cat $tmp/out)" '1000 0 0'
 	is 'the node' "$(stat -c %a /dev/timewheels/dates)" 660
-	# Another boot, after a power cut: the tokens do not come again.
+	# A power cut and another boot follow: the tokens do not come again.
 	gives 0 destroy delays dates
 	gives 0 apply
 	gives 11 restore

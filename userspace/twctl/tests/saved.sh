@@ -5,7 +5,7 @@
 # on a real device. Needs the module loaded, root, and beside itself: results.sh, twctl,
 # skew.so, jq, udevadm. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
-# What hangs has failed.
+# A command that hangs is ended by timeout, and has failed.
 twctl="timeout 60 $PWD/twctl"
 tool=$twctl
 jq=$PWD/jq
@@ -15,7 +15,7 @@ saves=/var/lib/timewheel
 mkdir -p $tmp $etc $saves
 . ./results.sh
 
-# tokens WHEEL: all that makes a token again, a line for each
+# tokens WHEEL: prints all that makes a token again, a line for each token
 tokens()
 {
 	$twctl list "$1" -b --no-headings \
@@ -34,7 +34,7 @@ wheel() # WHEEL COLUMNS
 		'$1 == wheel { $1 = ""; print substr($0, 2) }'
 }
 
-# wrong PATTERN LINE...: a file of these lines behind a name is refused for the last one
+# wrong PATTERN LINE...: a file with a name and these lines is refused for the last line
 wrong()
 {
 	pattern=$1
@@ -69,7 +69,7 @@ declared_wrongly()
 	echo 'slots = 60' >$tmp/wrong.conf
 	refuses 2 "wrong.conf:1: the file ends without 'name" apply $tmp/wrong.conf
 	refuses 2 '/none.conf: No such file' apply /none.conf
-	# One error, and nothing is made; each file with an error is told.
+	# With one error nothing is made; each file with an error is told.
 	echo 'name = good' >$tmp/good.conf
 	echo 'slot = 60' >$tmp/wrong.conf
 	gives 2 apply $tmp/good.conf $tmp/wrong.conf /none.conf
@@ -118,7 +118,7 @@ declared()
 	gives 0 apply
 	prints "^wheel 'plain' is there$"
 	is 'its node is so again' "$(stat -c '%U %g %a' /dev/timewheels/jobs)" 'nobody 200 640'
-	# Other settings: told, and left alone, and the others are made.
+	# A wheel with other settings is told and left alone, and the other wheels are made.
 	sed -i 's/slots = 60/slots = 61/; s/0640/0600/' $etc/jobs.conf
 	printf '%s\n' 'name = z' 'clock = manual' 'start = 7' >$etc/z.conf
 	gives 5 apply --dry-run
@@ -130,7 +130,7 @@ declared()
 	rm $etc/*
 }
 
-# One of each kind, at 10 s of a clock that stands.
+# One token of each kind is there, at 10 s of a clock that stands.
 all_kinds()
 {
 	gives 0 create kinds --clock manual --start 10 --slots 60 --lease 10s --periods
@@ -157,7 +157,7 @@ lacks()
 	gives 0 destroy "$2"
 }
 
-# All or nothing: a wheel that is there was made without something that a token has.
+# All tokens come or none: the wheel that exists was made without something that a token has.
 none_at_all()
 {
 	remedy='declare the wheel with what the token needs'
@@ -176,7 +176,7 @@ none_at_all()
 	refuses 1 'id 3 is due later than the wheel can reach' restore words $tmp/far
 	is 'tokens' "$(wheel words pending,held)" '0 0'
 	gives 0 destroy words
-	# The tokens that are there count, too.
+	# Tokens that are on the wheel already count, too.
 	gives 0 create small --clock manual --max-tokens 11 --lease 10s --periods
 	$twctl touch small -r 5s 100 101 >/dev/null
 	refuses 6 "'small' is full at its max-tokens, 11, before id [0-9]*: nothing.* max-tokens = 12 or more" \
@@ -186,7 +186,7 @@ none_at_all()
 	refuses 11 'draining.*: nothing has been restored; .*twctl drain --undo small' \
 		restore small $tmp/kinds
 	gives 0 destroy small
-	# What the check cannot foresee: the third registration on the wheel itself fails.
+	# The check cannot foresee this error: the third registration on the wheel itself fails.
 	gives 0 create race --clock manual --lease 10s --periods
 	LD_PRELOAD=$PWD/skew.so TWCTL_SKEW=register TWCTL_SKEW_AT=13 \
 		$twctl restore race $tmp/kinds >$tmp/out 2>$tmp/err
@@ -198,13 +198,13 @@ none_at_all()
 	result $? 'there were some'
 	gives 0 restore race $tmp/kinds
 	gives 0 destroy race
-	# A wheel that restore has made goes again.
+	# A wheel that restore has made is removed again.
 	sed 's/"tick":1000000000/"tick":8000000000/; s/"lease":[0-9]*/"lease":10000000000/' \
 		$tmp/kinds >$tmp/odd
 	sed -i 's/"restored": *[0-9]*/"restored":           0/' $tmp/odd
 	refuses 1 'nothing has been restored' restore odd $tmp/odd
 	refuses 3 "no wheel 'odd'" list odd
-	# Tokens without ids, on a wheel whose tokens need some.
+	# The tokens have no ids, and the wheel needs ids.
 	gives 0 create bare --no-ids --no-cookies --clock manual
 	$twctl add bare - 5s >/dev/null
 	gives 0 save bare $tmp/bare
@@ -246,7 +246,7 @@ saving()
 		"$(wheel kinds slots,max,lease,periods,state,owner,mode)" \
 		"$(cat $tmp/settings)"
 	tokens kinds >$tmp/after
-	# Held ones are pending: due at once, or for the same period.
+	# Held tokens are pending: due at once, or for the same period.
 	sed -e 's/^6 0 - 0 - - held 1$/6 0 10000000000 - - - due 0/' \
 		-e 's/^6 0 - - - - held 1$/6 0 10000000000 - - - due 0/' \
 		-e 's/^9 0 - - 4000000000 7000000000 held 1$/9 0 10000000000 - 4000000000 7000000000 due 0/' \
@@ -264,7 +264,7 @@ saving()
 	gives 0 destroy kinds
 
 	none_at_all
-	# Tokens without ids come back too.
+	# Tokens without ids come back, too.
 	gives 0 create bare --no-ids --no-cookies --clock manual --lease 10s
 	$twctl add bare - 0 >/dev/null
 	gives 0 save bare $tmp/bare
@@ -311,7 +311,7 @@ clocks()
 	gives 0 destroy real mono wall left still
 }
 
-# refused PATTERN: this save is refused as a whole
+# refused PATTERN: the save $tmp/bad is refused as a whole
 refused()
 {
 	refuses 1 "$1" restore new $tmp/bad
@@ -355,7 +355,7 @@ broken()
 	refuses 3 "no wheel 'new'" list new
 	refuses 3 "no wheel 'new'" save new
 	refuses 1 '/none/file: No such file' save some /none/file
-	# A disk that is full: the save before is kept.
+	# The disk is full, and the save from before is kept.
 	mkdir $tmp/disk
 	mount -t tmpfs -o size=8k tmpfs $tmp/disk
 	gives 0 save some $tmp/disk/some
@@ -369,7 +369,8 @@ broken()
 	gives 0 destroy some
 }
 
-# A save that cannot be restored is kept beside, and the wheel is saved from then on.
+# A save that cannot be restored is kept under another name, and the wheel is saved from then
+# on.
 unrestored()
 {
 	gives 0 destroy kept
@@ -419,7 +420,7 @@ aged()
 	gives 0 destroy kept
 	gives 0 apply
 	gives 0 restore
-	# As after a power cut: the wheel is gone, and was not saved since.
+	# As after a power cut, the wheel is gone and was not saved since.
 	gives 0 destroy kept
 	gives 0 apply
 	refuses 11 'kept.save: the save was restored .* ago, .*: --force' restore
@@ -427,7 +428,7 @@ aged()
 	is 'the file is as it was' "$(ls $saves | xargs)" 'all-saved kept.save'
 	gives 0 restore --force
 	is 'tokens' "$(wheel kept pending)" 3
-	# The wheel is destroyed by hand before all are saved.
+	# The wheel is destroyed by hand before all wheels are saved.
 	gives 0 save kept
 	gives 0 destroy kept
 	gives 0 save
@@ -453,7 +454,7 @@ aged()
 	gives 0 save
 }
 
-# As the service does it at shutdown and at boot.
+# The service saves and restores in this way at shutdown and at boot.
 all_declared()
 {
 	rm -f $saves/*
@@ -478,7 +479,7 @@ all_declared()
 	is 'it has' "$($twctl list kept -o id --no-headings | sort | xargs)" '1 2 3'
 	unrestored
 	aged
-	# A file with an error is told of, and the others are saved.
+	# A file with an error is told, and the wheels of other files are saved.
 	echo 'slots' >$etc/bad.conf
 	rm $saves/kept.save
 	gives 2 save
@@ -499,7 +500,7 @@ load()
 	done
 }
 
-# reader: reads all that comes, from each wheel of this name
+# reader: reads all events that come, from each wheel of the name "up"
 reader()
 {
 	while [ ! -e $tmp/end ]; do
@@ -509,7 +510,7 @@ reader()
 	done
 }
 
-# The steps of the manual.
+# These are the steps of the manual.
 upgraded()
 {
 	rm -f $tmp/stop $tmp/end
@@ -529,7 +530,7 @@ upgraded()
 	wait $load
 	gives 0 save up
 	gives 0 destroy up
-	# The reader is still about to close the wheel.
+	# The reader may not have closed the wheel yet.
 	tries=0
 	until rmmod timewheel 2>$tmp/err || [ $((tries = tries + 1)) -gt 100 ]; do
 		usleep 50000
@@ -559,8 +560,8 @@ upgraded()
 	awk '{ print $1 }' $tmp/read | sort >$tmp/ids.read
 	cmp $tmp/ids $tmp/ids.read
 	result $? "each of $(wc -l <$tmp/ids) tokens comes, and comes once"
-	# busybox's awk counts in doubles: the last digits of ns are left out.
-	# A token that was past its deadline has the moment of the restore for one.
+	# busybox's awk counts in doubles, and the last digits of ns are left out. A token that was
+	# past its deadline is due at the moment of the restore.
 	awk -v restored="$restored" 'function short(ns) { return substr(ns, 1, length(ns) - 3) + 0 }
 		NR == FNR { due[$1] = short($2); next }
 		short($3) < due[$1] { early++ }
@@ -579,7 +580,7 @@ modes() # WHEEL...
 	done | sort -u | xargs
 }
 
-# udev changes the mode of a new node, a moment after the wheel was made.
+# udev changes the mode of a new node a moment after the wheel was made.
 under_udev()
 {
 	mkdir -p /run/udev /lib/udev/rules.d
@@ -609,7 +610,7 @@ under_udev()
 	rm $etc/*
 }
 
-# More than one batch of them.
+# The tokens are more than one batch.
 many()
 {
 	gives 0 create many --max-tokens 10000

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Preloaded, it lets the kernel's module look like one of another version, of
- * which $TWCTL_SKEW names what is other. "register" lets one registration fail, the
- * one of number $TWCTL_SKEW_AT.
+ * Preloaded, it lets the kernel's module look like one of another version, and $TWCTL_SKEW
+ * names what is different in it. "register" lets one registration fail, the one of number
+ * $TWCTL_SKEW_AT.
  */
 #include <errno.h>
 #include <linux/timewheel.h>

@@ -6,7 +6,7 @@
 # results.sh, twctl, skew.so, kmod, new.ko, another build, wrong.ko, which does not load,
 # and other.ko, for another kernel. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
-# What hangs has failed.
+# A command that hangs is ended by timeout, and has failed.
 twctl="timeout 120 $PWD/twctl"
 tool=$twctl
 tmp=/tmp/upgrade
@@ -21,7 +21,7 @@ for name in modinfo insmod modprobe depmod; do
 done
 PATH=$tmp/bin:$PATH
 
-# The build of the module that is loaded.
+# Prints the build of the module that is loaded.
 build()
 {
 	od -An -tx1 /sys/module/timewheel/notes/.note.gnu.build-id | tr -d ' \n'
@@ -32,20 +32,20 @@ tokens() # WHEEL COLUMNS
 	$twctl list "$1" -b --no-headings -o "$2" | sed 's/  */ /g; s/^ //' | sort
 }
 
-# All that has to be the same before and after.
+# Prints all that has to be the same before and after.
 picture()
 {
 	$twctl wheels -b --no-headings -o name,owner,group,mode,clock,tick,slots,max,lease,state |
 		sed 's/  */ /g'
 	tokens dates id,cookie,deadline,timeout,period,base,state
 	tokens manual id,deadline,timeout,state
-	# A deadline of the monotonic clock may be a tick later, for each time.
+	# A deadline of the monotonic clock may be a tick later after each restore, and is left out.
 	tokens delays id,cookie,timeout
 	cat /sys/module/timewheel/parameters/max_user_wheels
 	ls $saves
 }
 
-# unchanged: nothing of all that has changed
+# unchanged: wheels, tokens and settings are as before
 unchanged()
 {
 	picture >$tmp/after
@@ -73,7 +73,7 @@ make_wheels()
 	picture >$tmp/before
 }
 
-# Before anything is changed.
+# These upgrades are refused before anything is changed.
 refused()
 {
 	old=$(build)
@@ -94,7 +94,7 @@ refused()
 	prints '^this module is loaded already: nothing to do$'
 	unchanged "$old"
 
-	# Somebody who is no service.
+	# A process of no service has a wheel open.
 	sleep 1000 8<>/dev/timewheels/dates 9<>/dev/timewheel &
 	holder=$!
 	until [ "$(cat /proc/$holder/comm)" = sleep ]; do
@@ -108,12 +108,12 @@ refused()
 	wait $holder
 	unchanged "$old"
 
-	# A declaration with an error.
+	# A declaration has an error.
 	echo 'slot = 60' >$etc/bad.conf
 	refuses 2 "bad.conf:1: unknown key 'slot'" upgrade new.ko
 	rm $etc/bad.conf
 
-	# Saves that somebody still may want.
+	# Saves of an earlier upgrade are there, which somebody may still want.
 	mkdir $saves/upgrade
 	: >$saves/upgrade/lost.save
 	refuses 5 'saves of an upgrade that did not come to its end: .*; nothing has been changed' \
@@ -122,7 +122,7 @@ refused()
 	unchanged "$old"
 }
 
-# fails STEP COMMAND...: this step cannot be done, and all is as before
+# fails STEP COMMAND...: the step cannot be done, and all is as before
 fails()
 {
 	step=$1
@@ -141,7 +141,7 @@ undone()
 	fails 'restore the wheels' env LD_PRELOAD=$PWD/skew.so TWCTL_SKEW=register \
 		TWCTL_SKEW_AT=3 $twctl upgrade new.ko
 	unchanged "$old"
-	# A full disk. The wheel has too many tokens for it.
+	# The disk is full: the wheel has too many tokens for it.
 	gives 0 create large
 	# shellcheck disable=SC2046 # one word each
 	$twctl touch large -r 1h $(seq 200) >/dev/null
@@ -170,7 +170,7 @@ upgraded()
 		"$($twctl wheels -o name,state --no-headings | awk '$1 == "manual" { print $2 }')" paused
 	is 'the one that takes no more tokens still does so' \
 		"$($twctl wheels -o name,state --no-headings | awk '$1 == "dates" { print $2 }')" draining
-	# Back, by the name that modprobe knows.
+	# The old module comes back, by the name that modprobe knows.
 	mkdir -p "/lib/modules/$(uname -r)/updates"
 	cp /timewheel.ko "/lib/modules/$(uname -r)/updates"
 	$tmp/bin/depmod 2>/dev/null

@@ -9,7 +9,7 @@ set -u
 tmp=/tmp/twjob
 mkdir -p $tmp
 socket=$tmp/socket
-# What hangs has failed.
+# A command that hangs is ended by timeout, and has failed.
 twjob()
 {
 	verb=$1
@@ -46,7 +46,7 @@ end_daemon()
 	wait $daemon 2>/dev/null
 }
 
-# soon COMMAND...: it succeeds within half a minute
+# soon COMMAND...: the command succeeds within half a minute
 soon()
 {
 	tries=0
@@ -56,7 +56,7 @@ soon()
 	done
 }
 
-# jobs_of QUEUE: how many jobs are there
+# jobs_of QUEUE: prints how many jobs are there
 jobs_of()
 {
 	twjob list "$1" --no-headings | wc -l
@@ -67,7 +67,7 @@ empty()
 	[ "$(jobs_of "$1")" = 0 ]
 }
 
-# put BODY ARGUMENT...: as a user does
+# put BODY ARGUMENT...: puts a job as a user does
 put()
 {
 	body=$1
@@ -188,7 +188,7 @@ refusing()
 	is 'jobs after all that' "$(jobs_of sms)" 0
 }
 
-# The password is for TCP, and not among the arguments.
+# A connection by TCP needs the password, which is never an argument.
 passwords()
 {
 	socket=127.0.0.1:7098
@@ -203,7 +203,7 @@ passwords()
 	socket=$tmp/socket
 }
 
-# What the bodies tell the command to do.
+# The command does what the body of its job says.
 cat >$tmp/command <<-'END'
 	#!/bin/sh
 	read -r what
@@ -232,7 +232,7 @@ works()
 	worker=$!
 }
 
-# ends: the worker has ended well
+# ends: the worker is told to end, and ends well
 ends()
 {
 	kill $worker
@@ -246,7 +246,7 @@ has_line()
 	grep -q "$1" $tmp/log
 }
 
-# are QUEUE STATE NUMBER: it has so many jobs in this state
+# are QUEUE STATE NUMBER: the queue has so many jobs in this state
 are()
 {
 	[ "$(twjob list "$1" --state "$2" --no-headings | wc -l)" = "$3" ]
@@ -284,14 +284,14 @@ statuses()
 	gives 0 drop a b
 }
 
-# is_due_in FIRST: seconds after it failed, and up to a tenth more
+# is_due_in FIRST: the job is due so many seconds after it failed, or up to a tenth later
 is_due_in()
 {
 	json "[.jobs[] | .state, .reason, (.left > ($1 - 5) * 1e9), (.left < ($1 * 1.1 + 5) * 1e9)]" \
 		'["delayed","exit status 75",true,true]' get c "$id" -J
 }
 
-# The backoff is the queue's, or a job's in its place. The queue gets and loses one while work runs.
+# The backoff is the queue's, or a job's own. The queue gets and loses one while work runs.
 backoffs()
 {
 	gives 0 create c --backoff 100s:1h
@@ -334,7 +334,7 @@ hanging()
 	gives 0 drop h
 }
 
-# The lease is a second, that of the queue or the job's own; the test lets the command end.
+# The lease is a second, by the queue or by the job; the test lets the command end.
 leases()
 {
 	gives 0 create l --lease 1s
@@ -347,7 +347,7 @@ leases()
 		json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9, .holder[:3]]' \
 			'["held",true,true,"id="]' list $queue -J
 	done
-	# An extension is as long, too.
+	# An extension is as long as the lease.
 	usleep 1500000
 	json '.jobs[] | [.state, ."lease-left" <= 1e9]' '["held",true]' list m -J
 	usleep 1500000
@@ -402,12 +402,12 @@ restarts()
 	refuses 2 "--timeout '0'" work d --timeout 0 -- true
 }
 
-# Of a store that is in use; a twjobd that begins with it has the same jobs.
+# The backup is of a store in use; a twjobd that begins with the backup has the same jobs.
 backups()
 {
 	put hello sms in 5h -k saved
 	gives 0 drop d
-	# It takes no option of the server.
+	# backup takes no option of the server.
 	tool="timeout 60 $here/twjob"
 	gives 0 backup $tmp/saved --store $tmp/jobs
 	is 'its mode' "$(stat -c %a $tmp/saved)" 600
@@ -422,8 +422,8 @@ backups()
 	tool=twjob
 }
 
-# To go back to a backup: twjob(1) has the steps. What was put since is not there, and
-# what has ended since is there again.
+# These are the steps in twjob(1) back to a backup. Jobs put since are not there, and jobs
+# ended since are there again.
 goes_back()
 {
 	for i in 1 2 3; do

@@ -4,9 +4,9 @@
 //
 //	idle PORT SECONDS
 //
-// One wheel has a token for each client. Each time that a client sends something, the
-// server touches the client's token. That is all it does about time: it sets no timer
-// and no deadline for any client.
+// One wheel has a token for each client. Each time that a client sends something, the server
+// touches the client's token. The server does nothing else about time: it sets no timer and no
+// deadline for any client.
 package main
 
 import (
@@ -43,7 +43,7 @@ func (s *server) add(conn net.Conn) uint64 {
 	return s.last
 }
 
-// remove closes a client, if it is there still.
+// remove closes a client, if it is still there.
 func (s *server) remove(id uint64) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -57,7 +57,7 @@ func (s *server) remove(id uint64) {
 func (s *server) client(conn net.Conn) {
 	id := s.add(conn)
 	defer s.remove(id)
-	// ENOSPC: one client too many, which is sent away.
+	// ENOSPC: there is one client too many, and it is sent away.
 	outcome, err := s.wheel.Register(timewheel.Registration{ID: id,
 		Due: timewheel.After(s.idle)})
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *server) client(conn net.Conn) {
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {
-			// It has gone. An error tells that it was silent for too long.
+			// The client has gone. An error tells that it was silent for too long.
 			s.wheel.Cancel(key)
 			return
 		}

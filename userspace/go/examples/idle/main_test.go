@@ -16,7 +16,7 @@ import (
 	timewheel "example.org/timewheel.git/userspace/go"
 )
 
-// The test is the program too.
+// The program of the test is the server, too.
 func TestMain(m *testing.M) {
 	if os.Getenv("IDLE_AS_A_PROGRAM") != "" {
 		main()
@@ -61,8 +61,8 @@ func hungUp(t *testing.T, client net.Conn) {
 	}
 }
 
-// Of 2,000 clients the server hangs up on those that are silent, and on no other. The
-// hand of the wheel moves by the test only, so it is exact.
+// The server hangs up on the silent ones of 2,000 clients, and on no other. Only the test
+// moves the hand of the wheel, and all times are exact.
 func TestTwoThousandClients(t *testing.T) {
 	const count, lively = 2000, 50
 	wheel, err := timewheel.Open(timewheel.Setup{Clock: timewheel.Manual, Slots: 60,
@@ -99,7 +99,7 @@ func TestTwoThousandClients(t *testing.T) {
 	for _, client := range clients[:lively] {
 		say(t, client)
 	}
-	// One leaves by itself: its token is cancelled.
+	// One client leaves by itself: its token is cancelled.
 	clients[0].Close()
 	pending(t, wheel, lively-1)
 	ok(t, wheel.Advance(60))
@@ -118,7 +118,7 @@ func TestTwoThousandClients(t *testing.T) {
 	}
 }
 
-// It echoes, hangs up, and ends by Ctrl-C.
+// The program echoes, hangs up, and ends by Ctrl-C.
 func TestAsAProgram(t *testing.T) {
 	const port = "7008"
 	program := exec.Command(os.Args[0], port, "1")
@@ -135,7 +135,7 @@ func TestAsAProgram(t *testing.T) {
 	start := time.Now()
 	_, err = client.Write([]byte("hello"))
 	ok(t, err)
-	// Where all is slow the server may hang up before it has heard anything.
+	// On a slow machine the server may hang up before it has heard anything.
 	heard, err := io.ReadAll(client)
 	ok(t, err)
 	if len(heard) == 0 && time.Since(start) < time.Second || len(heard) > 5 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Bench [ROUNDS RUNS] tells what a touch costs in Go: of a wheel, and of Go's own timers. A
-// run is of so many rounds of 512 touches.
+// Bench [ROUNDS RUNS] measures what a touch costs in Go: a touch of a wheel, and of Go's own
+// timers. A run has so many rounds of 512 touches.
 package main
 
 import (
@@ -24,7 +24,7 @@ const (
 
 var (
 	rounds = 20
-	// The last run is told. Those before it are for what is prepared once.
+	// Only the last run is told. Earlier runs are for work that is done once.
 	runs = 2
 )
 
@@ -32,7 +32,7 @@ func told(kind string, run func()) {
 	var start time.Time
 
 	for i := 0; i < runs; i++ {
-		// What others have left behind is not collected at the cost of this kind.
+		// Garbage of earlier kinds must not be collected during this kind.
 		runtime.GC()
 		start = time.Now()
 		run()
@@ -74,7 +74,7 @@ func inBatches(wheel *timewheel.Wheel, keys []timewheel.Key) func() {
 	}
 }
 
-// together does it by TouchIDs or TouchHandles.
+// together touches by TouchIDs or TouchHandles.
 func together[K any](touch func([]K) (int, error), keys []K) func() {
 	return func() {
 		for start := 0; start < len(keys); start += batch {

@@ -26,7 +26,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// Conn is a connection, for one goroutine at a time but for Close.
+// Conn is a connection for one goroutine at a time. Any goroutine may call Close.
 type Conn struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -41,7 +41,7 @@ func Where(server string) (network, address string, user *url.Userinfo, err erro
 	parsed, err := url.Parse(server)
 	switch {
 	case err != nil:
-		// The error's own text has the password.
+		// The text of the error itself would have the password.
 		return "", "", nil, errors.New("the server's URL cannot be parsed")
 	case parsed.Scheme == "unix" && parsed.Path != "":
 		return "unix", parsed.Path, parsed.User, nil
@@ -81,7 +81,7 @@ func Dial(ctx context.Context, server string) (*Conn, error) {
 	return c, nil
 }
 
-// Close may be called while another goroutine is in Do, which fails then.
+// Close may be called while another goroutine is in Do. Do fails then.
 func (c *Conn) Close() { c.conn.Close() }
 
 // Do sends a command and returns its answer: a string, an int64, bytes, an array of answers,
@@ -108,7 +108,7 @@ func (c *Conn) Do(ctx context.Context, words ...any) (any, error) {
 	return answer, err
 }
 
-// until ends reads and writes when the context ends. What it returns ends that.
+// until ends reads and writes when the context ends. The function that it returns undoes this.
 func (c *Conn) until(ctx context.Context) func() {
 	deadline, _ := ctx.Deadline()
 	c.conn.SetDeadline(deadline)

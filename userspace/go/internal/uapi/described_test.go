@@ -55,8 +55,8 @@ func (u *undescribed) Visit(node ast.Node) ast.Visitor {
 	return u
 }
 
-// Each public name of the packages has a comment: functions, methods, types, their fields,
-// and constants.
+// Each public name of the packages has a comment: functions, methods, types, their fields, and
+// constants.
 func TestEveryPublicNameIsDescribed(t *testing.T) {
 	for folder, least := range map[string]int{"../..": 100, "../../jobs": 30} {
 		packages, err := parser.ParseDir(token.NewFileSet(), folder,

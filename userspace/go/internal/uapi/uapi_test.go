@@ -20,7 +20,7 @@ import (
 
 const include = "../../../../kmod/include/uapi"
 
-// The structures and constants as the compiler sees them.
+// These are the structures and constants as the compiler sees them.
 func scope(t *testing.T) *types.Scope {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "uapi.go", nil, 0)
@@ -41,7 +41,7 @@ func inC(name string) string {
 	return strings.ToLower(capital.ReplaceAllString(name, "${1}_$2"))
 }
 
-// told is what Go says, as assertions in C about the header.
+// told makes assertions in C about the header, from what Go says.
 type told []string
 
 func (d *told) add(expression string, value string) {
@@ -49,7 +49,7 @@ func (d *told) add(expression string, value string) {
 		expression, value))
 }
 
-// describe tells of all that the file has, as the compiler of an architecture has it.
+// describe tells of all that the file has, as the compiler of an architecture sees it.
 func describe(scope *types.Scope, sizes types.Sizes) *told {
 	d := &told{}
 	for _, name := range scope.Names() {
@@ -85,8 +85,8 @@ func (d *told) structure(name string, s *types.Struct, sizes types.Sizes) {
 	}
 }
 
-// compile has the compiler look at the assertions. Nothing is run: a kernel may be unable
-// to run programs of 32 bits.
+// compile lets the compiler check the assertions. Nothing is run, as a kernel may be unable to
+// run programs of 32 bits.
 func compile(t *testing.T, d *told, flag string) (said string, err error) {
 	source := filepath.Join(t.TempDir(), "layout.c")
 	text := "#include <stddef.h>\n#include <linux/timewheel.h>\n" + strings.Join(*d, "\n") + "\n"
@@ -97,9 +97,9 @@ func compile(t *testing.T, d *told, flag string) (said string, err error) {
 	return string(out), err
 }
 
-// Each constant has the header's value, and each structure the header's size, and its
-// fields the places, sizes and signs: on machines of 64 and of 32 bits. An assertion that
-// is wrong is seen.
+// Each constant has the header's value, and each structure the header's size, and its fields
+// the places, sizes and signs: on machines of 64 and of 32 bits. The test also sees a wrong
+// assertion.
 func TestIsAsTheHeaderHasIt(t *testing.T) {
 	scope := scope(t)
 	for architecture, flag := range map[string]string{"amd64": "-m64", "386": "-m32"} {

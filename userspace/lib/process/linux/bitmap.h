@@ -21,7 +21,7 @@ static inline bool test_bit(unsigned long nr, const unsigned long *bits)
 	return bits[nr / BITS_PER_LONG] >> nr % BITS_PER_LONG & 1;
 }
 
-/* The first set bit from @from on, or @size. */
+/* Returns the first set bit from @from on, or @size if no bit is set. */
 static inline unsigned long find_next_bit(const unsigned long *bits,
 					  unsigned long size,
 					  unsigned long from)

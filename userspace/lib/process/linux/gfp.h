@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* User-space stand-in for the kernel's header: how memory is asked for. */
+/* User-space stand-in for the kernel's header: flags for memory. */
 #ifndef TW_LINUX_GFP_H
 #define TW_LINUX_GFP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* User-space stand-in for the kernel's header: what is small and used everywhere. */
+/* User-space stand-in for the kernel's header: small things that are used everywhere. */
 #ifndef TW_LINUX_KERNEL_H
 #define TW_LINUX_KERNEL_H
 

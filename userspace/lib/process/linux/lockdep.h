@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* User-space stand-in for the kernel's header, which asks nothing. */
+/* User-space stand-in for the kernel's header. It checks nothing. */
 #ifndef TW_LINUX_LOCKDEP_H
 #define TW_LINUX_LOCKDEP_H
 

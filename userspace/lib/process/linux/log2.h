@@ -5,7 +5,7 @@
 
 #include <linux/bits.h>
 
-/* Of 1 and more. */
+/* @n is 1 or more. */
 static inline int ilog2(unsigned long n)
 {
 	return BITS_PER_LONG - 1 - __builtin_clzl(n);

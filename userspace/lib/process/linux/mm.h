@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* User-space stand-in for the kernel's header, which brings as much along. */
+/* User-space stand-in for the kernel's header, which includes as much. */
 #ifndef TW_LINUX_MM_H
 #define TW_LINUX_MM_H
 

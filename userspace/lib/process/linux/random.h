@@ -12,7 +12,7 @@ static inline u32 get_random_u32(void)
 {
 	u32 number;
 
-	/* So few bytes come at once, and whole. */
+	/* getrandom() gives so few bytes at once, and all of them. */
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		abort();
 

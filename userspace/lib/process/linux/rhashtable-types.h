@@ -9,7 +9,7 @@ struct rhash_head {
 	struct rhash_head	*next;
 };
 
-/* What the kernel's buckets point to: the same, but for a lock in the pointer. */
+/* The kernel's buckets point to a type of their own, for a lock in the pointer. Here is no lock. */
 #define rhash_lock_head	rhash_head
 #define __rcu
 
@@ -33,7 +33,7 @@ struct rhashtable_params {
  * struct bucket_table - buckets in a row
  * @size: how many there is memory for
  * @used: how many are in use; grows one by one
- * @seed: of the hash
+ * @seed: the seed of the hash
  * @buckets: addresses for as many as there can be
  */
 struct bucket_table {
@@ -48,7 +48,7 @@ struct bucket_table {
  * @tbl: its buckets
  * @p: how it was set up
  * @nelems: objects in it
- * @table: what @tbl points to
+ * @table: the memory that @tbl points to
  */
 struct rhashtable {
 	struct bucket_table		*tbl;

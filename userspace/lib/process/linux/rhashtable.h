@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * User-space stand-in for the kernel's header: a table of chains that grows by linear
- * hashing (W. Litwin, "Linear hashing: a new tool for file and table addressing", 1980).
- * Each insertion into a table that is full splits one bucket, or two, into two. So no
- * insertion waits for all others to be moved, as when a table doubles.
+ * User-space stand-in for the kernel's header: a table of chains that grows by linear hashing
+ * (W. Litwin, "Linear hashing: a new tool for file and table addressing", 1980). Each
+ * insertion into a table that is full splits one bucket, or two, into two. No insertion waits
+ * until all objects are moved, as it does when a table doubles.
  *
- * Changes are under one lock. A look-up without that lock may miss an object that is
- * being moved to another chain, as the kernel's may; chains end, whatever comes between.
+ * Changes are under one lock. A look-up without this lock may miss an object that is being
+ * moved to another chain, as in the kernel's table. Each chain has an end at all times.
  */
 #ifndef TW_LINUX_RHASHTABLE_H
 #define TW_LINUX_RHASHTABLE_H
@@ -21,7 +21,7 @@
 
 #include "../row.h"
 
-/* Buckets that memory is asked for at once. */
+/* The number of buckets for which memory is asked for at once. */
 #define RHT_PIECE	8192U
 
 #define rcu_read_lock()		do { } while (0)
@@ -30,7 +30,7 @@
 #define rht_dereference_rcu(p, ht)	((void)(ht), (p))
 #define rht_ptr_rcu(bucket)	smp_load_acquire(bucket)
 
-/* Folded multiplication with a seed: ids that others choose do not share a bucket. */
+/* Multiplies and folds, with a seed: ids that somebody else chooses do not share a bucket. */
 static inline u64 rht_fold(u64 a, u64 b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
@@ -54,7 +54,7 @@ static inline u32 rht_whole(u32 n)
 	return 1U << ilog2(n);
 }
 
-/* The bucket of a hash among @size: those from the half on are not all there yet. */
+/* Returns the bucket of a hash among @size buckets. The second half of them is not complete yet. */
 static inline u32 rht_bucket_nr(u32 hash, u32 size)
 {
 	u32 whole = rht_whole(size), nr = hash & (2 * whole - 1);
@@ -93,7 +93,7 @@ static inline void rht_push(struct rhash_head **bucket, struct rhash_head *node)
 	smp_store_release(bucket, node);
 }
 
-/* Whether there is memory for one more bucket, and may be. */
+/* Whether the table may have one more bucket, and has memory for it. */
 static inline bool rht_has_room(struct rhashtable *ht)
 {
 	struct bucket_table *tbl = ht->tbl;
@@ -110,7 +110,7 @@ static inline bool rht_has_room(struct rhashtable *ht)
 	return true;
 }
 
-/* Moves from the bucket whose turn it is what belongs to the one that is added. */
+/* Adds a bucket, and moves its objects to it from the bucket whose turn it is. */
 static inline void rht_split(struct rhashtable *ht)
 {
 	struct bucket_table *tbl = ht->tbl;
@@ -155,7 +155,7 @@ static inline void *rhashtable_lookup_fast(struct rhashtable *ht, const void *ke
 	return object;
 }
 
-/* One bucket for each insertion, and another for those that met a lack of memory. */
+/* Adds a bucket for this insertion, and one more if earlier insertions had no memory for theirs. */
 static __attribute__((__noinline__, __unused__)) void rht_grow(struct rhashtable *ht)
 {
 	rht_split(ht);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* User-space stand-in for the kernel's header. A holder may lose the CPU: others sleep. */
+/* User-space stand-in for the kernel's header. A holder may lose the CPU, and waiters sleep. */
 #ifndef TW_LINUX_SPINLOCK_H
 #define TW_LINUX_SPINLOCK_H
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where other threads may come between: a test of races defines it. */
+/* Other threads may come between at such a place. A test of races defines the macro. */
 #ifndef tw_race
 #define tw_race()	do { } while (0)
 #endif
@@ -43,7 +43,7 @@ typedef unsigned int gfp_t;
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
 })
 
-/* The thread sanitizer knows no fence, but an addition of nothing orders as much. */
+/* The thread sanitizer knows no fence, but an addition of 0 gives the same order. */
 #ifdef __SANITIZE_THREAD__
 static int tw_nothing __attribute__((__unused__));
 

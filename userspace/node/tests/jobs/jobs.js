@@ -22,7 +22,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'jobs-'));
 const server = path.join(folder, 'socket');
 let twjobd, redis;
 
-// Asks often: what it waits for comes, however slow the machine is.
+// Asks often until the check is true, however slow the machine is.
 async function until(check) {
 	for (;;) {
 		const is = await check();
@@ -70,7 +70,7 @@ test.after(async () => {
 
 let count = 0;
 
-// A queue of the test's own.
+// Makes a queue for the test alone.
 async function made(t, ...settings) {
 	const queue = new Queue(`q${++count}`, server);
 
@@ -79,7 +79,7 @@ async function made(t, ...settings) {
 	return queue;
 }
 
-// A worker that is closed after the test, and all that it says of errors.
+// Makes a worker that is closed after the test, and collects its errors.
 function working(t, queue, handler, options) {
 	const worker = new Worker(queue.name, handler, { server, ...options });
 
@@ -146,7 +146,7 @@ check('options are those of TW.PUT', async (t) => {
 	await assert.rejects(queue.add('x', { delay: 1, at: 1 }), /both given/);
 });
 
-// ioredis sends again what had no answer.
+// ioredis sends a command without an answer again.
 check('a put whose answer is lost puts one job', async (t) => {
 	const queue = await made(t);
 	const where = path.join(folder, 'proxy');
@@ -205,7 +205,7 @@ check('no more are worked on at a time than was said', async (t) => {
 		assert.throws(() => new Worker('q', () => {}, { concurrency, server }), RangeError);
 });
 
-// The thread that extends leases has no part in what blocks the loop.
+// The thread that extends leases goes on while the loop is blocked.
 check('a handler that computes for long loses no lease', async (t) => {
 	const queue = await made(t, 'LEASE', '1.5');
 	const attempts = [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Compiled only, by tsc --strict: what programs may write, and after "@ts-expect-error"
-// what the compiler has to refuse.
+// This file is only compiled, by tsc --strict: it has what programs may write, and after
+// "@ts-expect-error" what the compiler has to refuse.
 
 import {
 	Batch, Event, Histogram, Outcome, Result, Setup, Token, Wheel, caps, create, destroy,
@@ -22,7 +22,7 @@ export function keptHere(): boolean {
 
 	// @ts-expect-error: a wheel stays where it was opened
 	wheel.inProcess = false;
-	// @ts-expect-error: it is no part of a setup
+	// @ts-expect-error: "process" is no part of a setup
 	Wheel.open({ ...setup, process: true });
 	// @ts-expect-error: only a private wheel can be of the process
 	Wheel.openNamed('orders', { process: true });
@@ -39,7 +39,7 @@ export function disposedAtOnce(): void {
 	void done;
 }
 
-// Each way to listen knows what a listener is given, and returns the wheel.
+// Each way to listen knows the arguments of a listener, and returns the wheel.
 function isBig(id: bigint): void {
 	console.log(id);
 }

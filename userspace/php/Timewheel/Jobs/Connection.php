@@ -3,10 +3,11 @@
 namespace Timewheel\Jobs;
 
 /**
- * Verbs of twjobd over phpredis, for the frameworks, of which this knows nothing.
+ * Verbs of twjobd over phpredis. The class knows nothing of the frameworks.
  *
- * Each put has a key and each receipt is one delivery's, so that what had no answer is sent
- * again. The connection is never a persistent one: its end gives back the jobs that it took.
+ * Each put has a key and each receipt is one delivery's, so that a command without an answer
+ * can be sent again. The connection is never a persistent one: its end gives back the jobs
+ * that it took.
  */
 class Connection
 {
@@ -21,7 +22,7 @@ class Connection
 
     public readonly string $where;
     private ?\Redis $redis = null;
-    /** Whether twjobd has ever answered: before, nobody waits for it. */
+    /** Whether twjobd has ever answered. Before its first answer nobody waits for it. */
     private bool $met = false;
 
     private function __construct(
@@ -54,15 +55,15 @@ class Connection
         return new self(trim($parts['host'], '[]'), $parts['port'] ?? self::DEFAULT_PORT, $password, $create);
     }
 
-    /** Another connection to the same daemon. */
+    /** Makes another connection to the same daemon. */
     public function __clone()
     {
         $this->redis = null;
     }
 
     /**
-     * Puts a job, due in so many milliseconds, in one commit with the end of another one if
-     * there are words for that. Returns its number.
+     * Puts a job, due in so many milliseconds, in one commit with the end of another job, if @end
+     * has the words for it. Returns the job's number.
      *
      * @param string[] $end
      */
@@ -89,13 +90,13 @@ class Connection
         return $jobs ? $jobs[0] : null;
     }
 
-    /** The worker's answer to a job that it has: TW.ACK, TW.NACK, TW.BURY or TW.EXTEND. */
+    /** Gives the worker's answer to a job that it has: TW.ACK, TW.NACK, TW.BURY or TW.EXTEND. */
     public function answer(string $verb, string $queue, string $receipt, string ...$words): mixed
     {
         return $this->call($verb, $queue, $receipt, ...$words);
     }
 
-    /** What TW.STATS, TW.GET or a job of TW.LIST tells, by its names. */
+    /** Returns the values of TW.STATS, TW.GET or a job of TW.LIST, by their names. */
     public static function map(array $answer): array
     {
         return array_column(array_chunk($answer, 2), 1, 0);
@@ -113,8 +114,9 @@ class Connection
     }
 
     /**
-     * What $send returns, which is called again after errors that pass. An answer that was
-     * lost may have been carried out: then the put's key is held, or the receipt is stale.
+     * Returns the result of $send, which is called again after errors that pass. A command whose
+     * answer was lost may have been carried out: then the put's key is held, or the receipt is
+     * stale.
      */
     private function patiently(string $queue, ?string $key, \Closure $send, bool $ends = false): mixed
     {
@@ -149,7 +151,7 @@ class Connection
         }
     }
 
-    /** All these commands by one commit, or none. */
+    /** Carries out all these commands by one commit, or none of them. */
     private function together(array $commands): array
     {
         $this->once(['MULTI']);
@@ -185,7 +187,10 @@ class Connection
         return $answer;
     }
 
-    /** The text of an answer that is an error; the other exceptions are of the connection. */
+    /**
+     * Returns the text of an answer that is an error; all other exceptions are about the
+     * connection.
+     */
     private function error(\RedisException $exception): string
     {
         $text = $exception->getMessage();
@@ -203,12 +208,12 @@ class Connection
             return;
         }
         $redis = new \Redis();
-        // A failure is an exception, and no warning besides.
+        // A failure gives an exception, and no warning.
         if (!@$redis->connect($this->host, $this->port, self::CONNECT, null, 0, self::ANSWER)) {
             throw new \RedisException('no connection');
         }
         $redis->setOption(\Redis::OPT_REPLY_LITERAL, true);
-        // phpredis would connect again by itself within a transaction, whose rest would be outside.
+        // phpredis would otherwise connect again within a transaction, and send its rest outside.
         $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
         if ($this->port) {
             $redis->setOption(\Redis::OPT_TCP_KEEPALIVE, true);

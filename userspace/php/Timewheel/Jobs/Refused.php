@@ -3,7 +3,7 @@
 namespace Timewheel\Jobs;
 
 /**
- * What twjobd has not done, why, and what to do.
+ * Tells what twjobd has not done, why, and what to do.
  *
  * twjob-protocol(7) lists the codes; UNREACHABLE, which is none of them, stands for a daemon
  * that does not answer.
@@ -40,7 +40,10 @@ class Refused extends \RuntimeException
         parent::__construct($message, 0, $previous);
     }
 
-    /** By an error of twjobd; of a transaction it tells the command that was refused. */
+    /**
+     * Makes it of an error of twjobd. The error of a transaction tells the command that was
+     * refused.
+     */
     public static function by(string $error, string $what): self
     {
         $text = preg_replace('/^EXECABORT \d+: /', '', $error);

@@ -6,7 +6,10 @@ use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Queue\Queue;
 use Timewheel\Jobs\Connection;
 
-/** Laravel's jobs are those of twjobd. What twjobd refuses is a Timewheel\Jobs\Refused. */
+/**
+ * Laravel's jobs are jobs of twjobd. A command that twjobd refuses throws
+ * Timewheel\Jobs\Refused.
+ */
 class TimewheelQueue extends Queue implements QueueContract
 {
     public function __construct(
@@ -36,7 +39,10 @@ class TimewheelQueue extends Queue implements QueueContract
             $this->milliseconds($options['delay'] ?? 0));
     }
 
-    /** Until a point of time, exactly, so that a job is never early; Laravel cuts off to seconds. */
+    /**
+     * Returns the time until a point of time, exactly, as a job is never early; Laravel cuts off
+     * to seconds.
+     */
     private function milliseconds($delay): int
     {
         $delay = $this->parseDateInterval($delay);
@@ -77,7 +83,7 @@ class TimewheelQueue extends Queue implements QueueContract
         return Connection::map($this->twjobd->call('TW.STATS', $this->getQueue($queue)))[$name];
     }
 
-    // Laravel asks for these from version 12 on, where "pending" are those that are due.
+    // Laravel asks for these from version 12 on. Its "pending" means the jobs that are due.
 
     public function pendingSize($queue = null)
     {

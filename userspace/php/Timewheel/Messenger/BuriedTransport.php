@@ -15,8 +15,8 @@ use Timewheel\Jobs\Connection;
 /**
  * A failure transport: the buried jobs of queues, with twjobd's reasons.
  *
- * What is sent to it is buried where it is. What is found there ends when it was handled, and is
- * put again into its queue when it failed and is to be tried again.
+ * A message that is sent to it is buried in its queue. A buried message ends when it was
+ * handled, and is put again into its queue when it failed and is to be tried again.
  */
 class BuriedTransport extends Transport
 {
@@ -81,7 +81,7 @@ class BuriedTransport extends Transport
         return $this->buried;
     }
 
-    /** The message with what Messenger's commands tell of a failed one. */
+    /** Returns the message with all that Messenger's commands tell of a failed one. */
     private function failed(string $queue, array $job): Envelope
     {
         $stamp = $this->found($queue, $job);

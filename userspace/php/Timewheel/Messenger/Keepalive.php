@@ -4,7 +4,7 @@ namespace Timewheel\Messenger;
 
 use Symfony\Component\Messenger\Transport\Receiver\KeepaliveReceiverInterface;
 
-// Messenger has it from 7.2 on.
+// Messenger has this interface from version 7.2 on.
 if (interface_exists(KeepaliveReceiverInterface::class)) {
     interface Keepalive extends KeepaliveReceiverInterface
     {

@@ -4,10 +4,10 @@ namespace Timewheel\Messenger;
 
 use Symfony\Component\Messenger\Stamp\NonSendableStampInterface;
 
-/** The job that a message was received as. A job that was found in a list has no receipt. */
+/** The job of a received message. A job that was found in a list has no receipt. */
 final class ReceivedStamp implements NonSendableStampInterface
 {
-    /** What the worker has answered already, as by a retry, which ends the job itself. */
+    /** Whether the worker has answered already, as by a retry, which ends the job itself. */
     public bool $answered = false;
 
     public function __construct(
@@ -18,7 +18,7 @@ final class ReceivedStamp implements NonSendableStampInterface
     ) {
     }
 
-    /** The words that end the job. */
+    /** Returns the words that end the job. */
     public function end(): array
     {
         return $this->receipt === null ? ['TW.DELETE', $this->queue, $this->id]

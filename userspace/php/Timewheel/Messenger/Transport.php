@@ -24,7 +24,7 @@ use Timewheel\Jobs\Refused;
 class Transport implements TransportInterface, ListableReceiverInterface, MessageCountAwareInterface,
     SetupableTransportInterface, Keepalive
 {
-    /** Jobs of one answer to TW.LIST. */
+    /** The number of jobs in one answer to TW.LIST. */
     private const PAGE = 100;
 
     private ?Connection $extender = null;
@@ -61,13 +61,18 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
         }
     }
 
-    /** Messenger has sent it again, or to a failure transport, or does not want it any more. */
+    /**
+     * Messenger has sent the message again, or to a failure transport, or does not want it any
+     * more.
+     */
     public function reject(Envelope $envelope): void
     {
         $this->ack($envelope);
     }
 
-    /** What a worker sends again while it has it is put, and ends, by one commit. */
+    /**
+     * Sends a message. If a worker sends the one that it has, one commit puts it and ends its job.
+     */
     public function send(Envelope $envelope): Envelope
     {
         $stamp = $this->owed($envelope);
@@ -85,7 +90,7 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
         if ($stamp->receipt === null || $stamp->answered) {
             return;
         }
-        // A signal may bring this call, in the midst of what the other connection does.
+        // A signal may bring this call while the other connection is in the middle of a command.
         $this->extender ??= clone $this->connection;
         $words = $seconds === null ? [] : [(string) $seconds];
         $this->ask(fn () => $this->extender->answer('TW.EXTEND', $stamp->queue, $stamp->receipt, ...$words));
@@ -164,7 +169,7 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
         return new ReceivedStamp($this->connection->where, $queue, $job['id']);
     }
 
-    /** The job of this daemon that a message was received as and that has not been answered. */
+    /** Returns the job of this daemon for a received message that has not been answered. */
     protected function owed(Envelope $envelope): ?ReceivedStamp
     {
         $stamp = $envelope->last(ReceivedStamp::class);
@@ -172,7 +177,7 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
         return $stamp?->where === $this->connection->where && !$stamp->answered ? $stamp : null;
     }
 
-    /** The queue and the job of an id that a stamp tells. */
+    /** Returns the queue and the job of an id that a stamp has. */
     protected function look(mixed $id): array
     {
         [$queue, $number] = explode(':', (string) $id, 2) + [1 => ''];
@@ -190,7 +195,7 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
             fn () => Connection::map($this->connection->call('TW.STATS', $queue))[$figure]), $this->queues()));
     }
 
-    /** Queues and jobs, with their bodies, in these states. */
+    /** Returns queues and jobs, with their bodies, in these states. */
     protected function listed(array $states, ?int $limit): iterable
     {
         foreach ($this->queues() as $queue) {

@@ -28,7 +28,7 @@ class Sender(threading.Thread):
                 self.queue.add(f"j{number}", delay=number % 3 / 10)
                 self.sent.append(f"j{number}")
             except JobError:
-                pass          # it was not promised
+                pass          # the put was not promised
             time.sleep(0.002)
 
 
@@ -60,7 +60,7 @@ class Ledger:
         return self.start()
 
     def lost(self, count: int) -> list[str]:
-        """What was put and never done, over so many kills."""
+        """Returns jobs that were put and never done, over so many kills."""
         worker = self.start()
         self.sender.start()
         for number in range(count):

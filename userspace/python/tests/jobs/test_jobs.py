@@ -28,7 +28,7 @@ def tearDownModule() -> None:
 
 
 class InLoop:
-    """An AsyncWorker whose loop is a thread's."""
+    """An AsyncWorker with its loop in a thread."""
 
     def __init__(self, queue: str, handler: Callable[[Job], object], **options: Any) -> None:
         async def work(job: Job) -> None:
@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
     kinds: tuple[Any, ...] = (Worker, InLoop)
 
     def queue(self, *settings: Any, server: Any = None) -> Queue:
-        """A queue of the test's own."""
+        """Makes a queue for the test alone."""
         Case.count += 1
         name = f"q{Case.count}"
         daemon("TW.CREATE", name, *settings)
@@ -56,7 +56,7 @@ class Case(unittest.TestCase):
 
     def work(self, kind: Any, queue: Queue, handler: Callable[[Job], object],
              **options: Any) -> Callable[[], None]:
-        """Has a worker run. What is returned stops it and waits for its end."""
+        """Lets a worker run. The returned function stops it and waits for its end."""
         worker = kind(queue.name, handler, **{"server": str(daemon.path), **options})
         thread = threading.Thread(target=worker.run)
 

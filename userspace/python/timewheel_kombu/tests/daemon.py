@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 
-# Celery and kombu warn of what Python will not have for ever.
+# Celery and kombu warn of features that Python will not have for ever.
 warnings.simplefilter("ignore")
 import redis
 
@@ -34,7 +34,7 @@ def free_port():
 
 
 class Daemon:
-    """twjobd with these lines in its configuration."""
+    """Runs twjobd with these lines in its configuration."""
 
     def __init__(self, *lines, store="memory"):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -71,7 +71,7 @@ class Daemon:
         return self.client.execute_command(*words)
 
     def jobs(self, queue, state=None):
-        """What TW.LIST tells of all jobs, in their order."""
+        """Returns what TW.LIST tells of all jobs, in their order."""
         cursor, found = 0, []
         while True:
             words = ("STATE", state) if state else ()
@@ -114,7 +114,7 @@ class Proxy:
         server.connect(str(self.daemon.path))
         answers = server.makefile("rb")
         commands = client.makefile("rb")
-        # Who sends much at once reads no answers meanwhile.
+        # A client that sends much at once reads no answers meanwhile.
         out = queue.SimpleQueue()
         threading.Thread(target=self._write, args=(client, out), daemon=True).start()
         try:

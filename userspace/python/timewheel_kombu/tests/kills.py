@@ -29,7 +29,7 @@ class Sender(threading.Thread):
                 self.app.run.apply_async((f"t{number}", 0.02), countdown=number % 3)
                 self.sent.append(f"t{number}")
             except OperationalError:
-                pass          # it was not promised
+                pass          # the task was not promised
             time.sleep(0.02)
 
 

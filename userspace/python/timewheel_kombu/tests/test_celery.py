@@ -47,7 +47,7 @@ class Prefork(Case):
         for name in "eta", "moved":
             time_of, = eventually(lambda: work.times(name))
             self.assertGreaterEqual(time_of, due.timestamp())
-        # Its lease of a second was extended.
+        # The task's lease of a second was extended.
         self.assertEqual(len(work.times("long")), 1)
         eventually(lambda: [job["state"] for job in self.daemon.jobs("celery")] == [b"buried"])
         self.assertEqual(self.daemon.stats("celery")["lapsed"], 0)
@@ -91,7 +91,7 @@ class OtherPools(Case):
     POOLS = (("-P", "solo"), ("-P", "threads", "-c", "2"), ("-P", "gevent", "-c", "2"))
 
     def test_tasks_that_are_longer_than_the_lease_run_once(self):
-        """They are taken before they can begin, too."""
+        """The tasks are taken before they can begin, too."""
         begun = [(pool, *self.begin(LEASE=1)) for pool in self.POOLS]
         for pool, work, app in begun:
             for i in range(3):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the transport makes of kombu's calls and of twjobd's answers, without a worker."""
+"""Tests what the transport makes of kombu's calls and of twjobd's answers, without a
+worker.
+"""
 import contextlib
 import os
 import socket
@@ -65,7 +67,7 @@ class Case(unittest.TestCase):
             declare=[Queue(self.queue)], **options)
 
     def take(self, connection, count, then=None, seconds=20, until=lambda: True):
-        """Messages, to each of which then() is done."""
+        """Returns messages, after then() was done to each."""
         got = []
 
         def on_message(message):
@@ -83,7 +85,7 @@ class Case(unittest.TestCase):
         return daemon.stats(self.queue)["held"]
 
     def refused(self, kind, *words):
-        """The call in the block raises this, and the text has these words."""
+        """Checks that the call in the block raises this, and that the text has these words."""
         @contextlib.contextmanager
         def block():
             with self.assertRaises(kind) as caught:
@@ -536,7 +538,7 @@ class Groups(Case):
 
 
 class Refusals(Case):
-    """Each is kombu's own exception, with what to do."""
+    """Each error is kombu's own exception, with what to do."""
 
     def test_unreachable(self):
         with self.refused(OperationalError, "cannot be reached", "systemctl start twjobd"):

@@ -27,7 +27,7 @@ class Work:
         self.workers = []
 
     def app(self):
-        """The module of tasks, with this environment."""
+        """Returns the module of tasks, with this environment."""
         os.environ.update(self.environment)
         sys.modules.pop("app", None)
         import app
@@ -56,7 +56,7 @@ class Work:
 
     @staticmethod
     def kill(worker):
-        """At once, with the processes of its pool."""
+        """Kills the worker at once, with the processes of its pool."""
         try:
             os.killpg(worker.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -74,5 +74,5 @@ class Work:
         return [line.split() for line in self.ledger.read_text().splitlines()]
 
     def times(self, name):
-        """When the task of this name was begun."""
+        """Returns when the task of this name was begun."""
         return [float(line[1]) for line in self.lines() if line[0] == name]

@@ -19,7 +19,8 @@ __all__ = ["cancel", "move", "together"]
 
 
 def __getattr__(name):
-    """What needs more of kombu, which may import this module while it is imported itself."""
+    """Imports what needs more of kombu, which may import this module while it is imported
+    itself."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import tasks

@@ -46,7 +46,7 @@ class Message(virtual.Message):
             raise
 
     def ack(self, multiple=False):
-        """Celery acknowledges what it cannot decode. Here it is kept, with the reason."""
+        """Keeps a message that Celery cannot decode and acknowledges, with the reason."""
         if self.unreadable:
             self.reject()
         else:
@@ -59,13 +59,13 @@ def reason(error=None):
 
 
 def running():
-    """The delivery tags of tasks that Celery's worker in this process has begun."""
+    """Returns the delivery tags of tasks that Celery's worker in this process has begun."""
     state = sys.modules.get("celery.worker.state")
     return {r.message.delivery_tag for r in list(state.active_requests)} if state else set()
 
 
 class QoS(virtual.QoS):
-    """What the consumer has. The delivery tag is the queue and the receipt."""
+    """The messages that the consumer has. A delivery tag is the queue and the receipt."""
 
     def ack(self, tag):
         self._answer("TW.ACK", tag)
@@ -83,7 +83,8 @@ class QoS(virtual.QoS):
             self.channel.keeper.ring()
 
     def restore_unacked(self):
-        """What has begun counts as a try. Its lease goes on until then if twjobd is away."""
+        """Gives back all messages. A task that has begun counts as a try, and its lease goes on
+        until then if twjobd is away."""
         self._flush()
         begun = running()
         for tag in list(self._delivered):
@@ -105,7 +106,7 @@ class Channel(virtual.Channel):
         super().__init__(connection, **kwargs)
         self.client = Client(Address(connection.client), self.patience)
         self._keeper = None       # a channel that only puts has none
-        self.known = {}           # a queue's name here: its names there
+        self.known = {}           # names in twjobd, by the name of a queue here
         self.no_ack = set()
         self.turn = 0
         self.client.connect()
@@ -121,10 +122,11 @@ class Channel(virtual.Channel):
     def consumes(self):
         return self._keeper is not None and not self.closed
 
-    # Queues.
+    # This part has queues.
 
     def names(self, queue):
-        """The queues of twjobd for one of kombu, that of the highest priority first."""
+        """Returns the queues of twjobd for a queue of kombu, the one of the highest priority first.
+        """
         if queue not in self.known:
             plain = re.sub(r"[^A-Za-z0-9_-]", "-", self.prefix + queue)
             room = LONGEST_NAME - (2 if self.priorities else 0)
@@ -146,7 +148,7 @@ class Channel(virtual.Channel):
             self.client.call("TW.CREATE", name, "LEASE", self.lease, "TRIES", self.tries,
                              "MAXJOBS", self.max_jobs, "IFNEW")
         except Refused as refused:
-            # An administrator may have made it, and allow no more.
+            # An administrator may have made the queue, and allow no more.
             if refused.code != "NOPERM":
                 raise told(refused, f"the queue {name} cannot be made") from None
 
@@ -175,7 +177,7 @@ class Channel(virtual.Channel):
         return all(name.encode() in there for name in self.names(queue))
 
     def _size(self, queue):
-        """0 for those who may put tasks and not look at them."""
+        """Returns the size, 0 for users who may put tasks and not look at them."""
         try:
             return sum(self.map(self.client.call("TW.STATS", name))[b"pending"]
                        for name in self.names(queue))
@@ -208,7 +210,7 @@ class Channel(virtual.Channel):
         answers = self.client.ask_all([("TW.CANCEL", name, i) for i in ids]) if ids else []
         return sum(answer == 1 for answer in answers)
 
-    # Broadcasts, of which only revoke() has a meaning here.
+    # This part has broadcasts. Only revoke() has a meaning here.
 
     def queue_bind(self, queue, exchange=None, routing_key="", arguments=None, **kwargs):
         if self._is_fanout(exchange):
@@ -223,7 +225,7 @@ class Channel(virtual.Channel):
             return tasks.broadcast(self, message, NO_BROADCAST)
         return super().basic_publish(message, exchange, routing_key, **kwargs)
 
-    # Puts.
+    # This part puts.
 
     def _put(self, queue, message, **kwargs):
         tag = message["properties"]["delivery_tag"]
@@ -247,15 +249,15 @@ class Channel(virtual.Channel):
 
     @staticmethod
     def _due(message):
-        """Milliseconds, never before the ETA; None if it has none, or one without a zone,
-        for which the worker waits as with other brokers."""
+        """Returns milliseconds, never before the ETA; None without an ETA, or for one without a
+        zone, for which the worker waits as with other brokers."""
         eta = (message.get("headers") or {}).get("eta")
         if not eta:
             return None
         eta = datetime.fromisoformat(eta)
         return min(ceil(eta.timestamp() * 1000), MAX_DUE) if eta.tzinfo else None
 
-    # Takes and their answers.
+    # This part has takes and their answers.
 
     def basic_consume(self, queue, no_ack, callback, consumer_tag, **kwargs):
         if no_ack:
@@ -272,8 +274,8 @@ class Channel(virtual.Channel):
         self.keeper.held.pop((name, receipt), None)
 
     def tick(self):
-        """Says what the consumer has room for. Fair to its queues: in turn each is the first
-        one; but priorities are kept."""
+        """Tells the keeper for which queues the consumer has room. Each queue comes first
+        in turn; but priorities are kept."""
         if not self.consumes or self.keeper.jobs:
             return
         if self.keeper.missing:
@@ -327,7 +329,7 @@ class Channel(virtual.Channel):
                 return payload
 
     def _readable(self, job):
-        """The message, or None if it was buried as it is none."""
+        """Returns the message, or None if the job was no message and has been buried."""
         try:
             payload = self._payload(job)
             self.Message(payload, channel=self)

@@ -26,7 +26,7 @@ ENDS = ("LOADING", "NOAUTH")
 
 
 class Address:
-    """Where twjobd is, by the URL of a broker or by the parts of one."""
+    """The place of twjobd, from the URL of a broker or from the parts of one."""
 
     def __init__(self, info):
         name = info.hostname or "localhost"
@@ -48,8 +48,8 @@ class Address:
 
 
 def answer_of(wire):
-    """The next answer of a connection. An error is Refused; a connection that has ended is
-    redis.ConnectionError or redis.TimeoutError, and is closed."""
+    """Returns the next answer of a connection. An error is Refused; a connection that has ended
+    is redis.ConnectionError or redis.TimeoutError, and is closed."""
     try:
         return wire.read_response()
     except REFUSALS as error:
@@ -57,8 +57,8 @@ def answer_of(wire):
 
 
 def can_read(wire):
-    """Whether an answer has begun to come. Of a unix socket that was reset redis-py 4.3 wants
-    to tell the host, which it has not."""
+    """Whether an answer has begun to come. redis-py 4.3 fails for a unix socket that was reset,
+    as it wants to tell a host, and the socket has none."""
     try:
         return wire.can_read(0)
     except (AttributeError, OSError) as error:
@@ -66,7 +66,7 @@ def can_read(wire):
 
 
 def connect(wire):
-    """Connects, and sees whether commands are let in."""
+    """Connects, and finds out whether commands are let in."""
     try:
         wire.connect()
         wire.send_command("PING")
@@ -76,7 +76,7 @@ def connect(wire):
 
 
 class Client:
-    """Commands of any thread. Receipts are good from any connection, and each put has a
+    """Sends commands of any thread. Receipts are good from any connection, and each put has a
     key, so that a command whose answer was lost is sent again."""
 
     def __init__(self, address, patience):
@@ -86,15 +86,15 @@ class Client:
         self.lock = threading.RLock()
         self.pid = os.getpid()
         self.unsent = deque()     # posted commands
-        self.sent = deque()       # those that have no answer yet
-        self.rest = 0             # no earlier is something tried again
+        self.sent = deque()       # commands without an answer yet
+        self.rest = 0             # the earliest time of the next try
 
     def foreign(self):
         """A child of fork() has its parent's connections, and must leave them alone."""
         return os.getpid() != self.pid
 
     def connect(self):
-        """Tries it once."""
+        """Tries once to connect."""
         with self.lock:
             if self.connected:
                 return
@@ -158,8 +158,8 @@ class Client:
         return answers
 
     def exchange(self, commands, patience=None):
-        """The answers to commands, of which some may be Refused. If the connection ends they
-        are all sent again."""
+        """Returns the answers to commands, some of which may be Refused. If the connection ends,
+        all commands are sent again."""
         end = time.monotonic() + (self.patience if patience is None else patience)
         with self.lock:
             while True:
@@ -172,7 +172,7 @@ class Client:
                         raise unreachable(self.address, error) from None
 
     def _patiently(self, ask, what):
-        """What ask() gives; an answer that says "again" is asked for again."""
+        """Returns the result of ask(). If the answer is "again", it asks again."""
         end = time.monotonic() + self.patience
         while True:
             try:
@@ -193,8 +193,8 @@ class Client:
         return self._patiently(ask, words[0])
 
     def ask_all(self, commands):
-        """The answers to commands, some of which may be Refused, for other reasons than
-        that they are to be sent again."""
+        """Returns the answers to commands, some of which may be Refused, but never with the word to
+        send them again."""
         def ask(some):
             answers = self.exchange(some)
             for answer in answers:
@@ -208,7 +208,7 @@ class Client:
         return found
 
     def transaction(self, commands):
-        """The answers to commands that are carried out all or not at all."""
+        """Returns the answers to commands that are carried out all or not at all."""
         def ask():
             answers = self.exchange([("MULTI",), *commands, ("EXEC",)])
             for at, answer in enumerate(answers[1:-1]):
@@ -220,19 +220,19 @@ class Client:
         return self._patiently(ask, "EXEC")
 
     def attempt(self, *words):
-        """The answer, which may be Refused, or None if there is none now."""
+        """Returns the answer, which may be Refused, or None if there is none now."""
         try:
             return self.exchange([words], patience=0)[0]
         except (Unreachable, Refused):
             return None
 
     def post(self, *words):
-        """Sends a command now or later, until it has been answered. Nobody waits for that."""
+        """Sends a command now or later, until it has been answered. Nobody waits for the answer."""
         self.unsent.append(words)
         self.pump()
 
     def pump(self):
-        """Sends what was posted, and takes the answers that are there."""
+        """Sends the posted commands, and takes the answers that have come."""
         with self.lock:
             if not (self.unsent or self.sent):
                 return
@@ -248,7 +248,7 @@ class Client:
                 logger.debug("%s", error)
 
     def close(self):
-        """Waits for the answers to what was posted."""
+        """Waits for the answers to posted commands."""
         if self.foreign():
             return self.wire.disconnect()
         end = time.monotonic() + self.patience

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What twjobd refuses, and the exceptions of kombu that tell it."""
+"""The errors of twjobd, and kombu's exceptions that tell them."""
 from kombu.exceptions import ChannelError, OperationalError, VersionMismatch
 from redis import exceptions as redis
 
@@ -25,7 +25,7 @@ ADVICE = {
 
 
 class Refused(Exception):
-    """An answer of twjobd that is an error; of a transaction also which command's."""
+    """An answer of twjobd that is an error; for a transaction also the command that failed."""
 
     def __init__(self, error, at=None):
         text = str(error)
@@ -41,11 +41,11 @@ class Refused(Exception):
 
 
 class Unreachable(OperationalError):
-    """No connection to twjobd, or none that can do anything now. kombu tries again."""
+    """There is no connection to twjobd, or none that can do anything now. kombu tries again."""
 
 
 class NotTaken(OperationalError, ChannelError):
-    """What would be refused again. Celery's programs expect an OperationalError."""
+    """A command that would be refused again. Celery's programs expect an OperationalError."""
 
 
 class TooOld(NotTaken, VersionMismatch):
@@ -66,7 +66,7 @@ def unreachable(where, error):
 
 
 def told(refused, what):
-    """The exception of kombu for an answer, which says what to do."""
+    """Returns kombu's exception for an answer, which says what to do."""
     if refused.code in AGAIN:
         return Unreachable(f"{what}: twjobd cannot do it now: {refused}; its log "
                            "says why; send it again later")

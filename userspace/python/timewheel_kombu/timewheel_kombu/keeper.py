@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The thread that takes tasks and keeps their leases, whatever the worker's main thread does:
-with the pool "solo" that one runs the tasks."""
+"""The thread that takes tasks and keeps their leases, whatever the worker's main thread
+does: with the pool "solo" the main thread runs the tasks.
+"""
 import select
 import socket
 import threading
@@ -51,7 +52,7 @@ class Bell:
 
 
 class Keeper(threading.Thread):
-    """One take is out at most, and only when the consumer has asked for it."""
+    """At most one take is out, and only when the consumer has asked for it."""
 
     def __init__(self, client):
         super().__init__(name="timewheel-keeper", daemon=True)
@@ -61,15 +62,15 @@ class Keeper(threading.Thread):
         self.wish = None          # the names of queues and the number of jobs, if it has room
         self.asked = None         # the names in the take that is out
         self.deadline = 0         # when the take has to be answered
-        self.rest = 0             # no earlier is a take tried again
-        self.jobs = deque()       # what was taken, for the consumer
+        self.rest = 0             # the earliest time of the next take
+        self.jobs = deque()       # the jobs that were taken, for the consumer
         self.missing = False      # a queue was not there
         self.down = False         # no tasks can be taken
         self.held = {}            # (queue, receipt): [when its lease was begun]
         self.leases = {}          # seconds of each queue's lease
         self.ends = False
 
-    # The consumer's side.
+    # This part is the consumer's side.
 
     def want(self, names, count):
         if self.asked == names or self.wish == (names, count):
@@ -89,14 +90,15 @@ class Keeper(threading.Thread):
         self.consumers_bell.silence()
 
     def fileno(self):
-        """Readable when there are jobs, or the consumer should say what it has room for."""
+        """Returns an fd, readable when there are jobs, or when the consumer should tell its room.
+        """
         return self.consumers_bell.fileno()
 
     def hold(self, queue, receipt):
         self.held[queue, receipt] = [time.monotonic()]
 
     def end(self):
-        """What comes to a take that is out is given back."""
+        """Ends the thread. Jobs that come to a take that is out are given back."""
         self.ends = True
         self.bell.ring()
         self.join()
@@ -105,7 +107,7 @@ class Keeper(threading.Thread):
         self.bell.close()
         self.consumers_bell.close()
 
-    # The thread's side.
+    # This part is the thread's side.
 
     def run(self):
         while not (self.ends and self.asked is None):
@@ -116,7 +118,7 @@ class Keeper(threading.Thread):
             except Refused as refused:
                 self._refused(refused)
             except Exception as error:
-                # Nobody would take tasks and keep their leases any more.
+                # Without this thread nobody would take tasks and keep their leases any more.
                 logger.exception("the thread that takes tasks goes on")
                 self._lost(error)
         self.wire.disconnect()
@@ -167,7 +169,7 @@ class Keeper(threading.Thread):
         self.ring()
 
     def _lost(self, error):
-        """twjobd is being restarted, or the network is down; receipts stay good."""
+        """Disconnects: twjobd is being restarted, or the network is down. Receipts stay good."""
         self.wire.disconnect()
         self.number = None
         self._cannot(error)
@@ -189,7 +191,7 @@ class Keeper(threading.Thread):
             self._cannot(refused)
 
     def _keep(self):
-        """Leases begin again when a third of them is over."""
+        """Lets leases begin again when a third of them is over."""
         now = time.monotonic()
         if self.client.unsent or self.client.sent:
             self.client.pump()

@@ -11,13 +11,13 @@ MOST_BYTES = 16 << 20
 OVERHEAD = 512
 """Bytes of a command besides its body, at most."""
 
-# What gathers the puts of this thread, greenlet or coroutine, see together().
+# The list that gathers the puts of this thread, greenlet or coroutine, see together().
 _batch = ContextVar("timewheel_batch", default=None)
 
 
 @dataclass
 class Put:
-    """A message. Its key makes it safe to send the put again; its tag is no other's."""
+    """A message. Its key makes it safe to send the put again; no other message has its tag."""
     channel: object
     queue: str
     name: str
@@ -31,8 +31,8 @@ class Put:
         return ("TW.PUT", self.name, self.body, *time, "KEY", self.key)
 
     def again(self, code):
-        """What is to be done when another message stands where this one should. True: it
-        was this one, whose answer was lost."""
+        """Deals with another message in the place where this one should be. Returns True if it was
+        this message, whose answer was lost."""
         if code == "NOQUEUE":
             self.channel.make_again(self.queue)
             return False
@@ -67,7 +67,7 @@ def commit_one(put):
 
 
 def _groups(puts):
-    """Cuts them into what a transaction may have."""
+    """Cuts the puts into groups that a transaction may have."""
     group, size = [], 0
     for put in puts:
         more = len(put.body) + OVERHEAD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a program may do with tasks that no worker has yet, by their ids."""
+"""Functions for tasks that no worker has yet, by their ids."""
 import hashlib
 from contextlib import contextmanager
 from math import ceil
@@ -20,7 +20,7 @@ RETRIES = 100
 
 
 def key(task_id, retries=0):
-    """The key of a task's job: one of its own for each retry, since a retry is put before
+    """Returns the key of a task's job. Each retry has a key of its own, since it is put before
     the try is answered."""
     if len(task_id.encode()) > LONGEST_ID:
         task_id = hashlib.sha256(task_id.encode()).hexdigest()
@@ -29,7 +29,7 @@ def key(task_id, retries=0):
 
 @contextmanager
 def _channel(where):
-    """That of a Celery app or of a connection of kombu."""
+    """Returns the channel of a Celery app or of a connection of kombu."""
     with getattr(where, "connection_or_acquire", lambda: _as_it_is(where))() as connection:
         channel = connection.default_channel
         if not hasattr(channel, "make_again"):
@@ -80,7 +80,7 @@ def move(where, task_id, eta, queue=None):
 
 
 def broadcast(channel, message, refusal):
-    """Carries out revoke() of ids; there is nobody to hear anything else."""
+    """Carries out revoke() of ids; nobody hears any other broadcast."""
     said = loads(message["body"], message["content-type"], message["content-encoding"],
                  accept=[message["content-type"]])
     arguments = said.get("arguments") or {}

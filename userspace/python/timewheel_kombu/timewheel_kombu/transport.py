@@ -20,7 +20,7 @@ class Transport(virtual.Transport):
     implements = virtual.Transport.implements.extend(
         asynchronous=True, exchange_type=frozenset(["direct", "topic"]))
     connection_errors = virtual.Transport.connection_errors + (Unreachable,)
-    # Others would be refused again.
+    # All other errors would come again.
     recoverable_connection_errors, recoverable_channel_errors = (Unreachable,), ()
     loop = None
 

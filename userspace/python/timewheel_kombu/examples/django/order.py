@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a view does when an order is closed."""
+"""Shows what a view does when an order is closed."""
 import os
 
 import django
