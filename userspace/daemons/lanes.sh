@@ -20,7 +20,7 @@ lane_jobs()
 {
 	local build=$out/jobs/build host
 
-	# The lane "long" kills, and cuts the power, twice as often, "make torture" more often.
+	# The lane "long" kills, and cuts the power, twice as often, and "make torture" even more often.
 	export TW_SCALE=0.5
 	attempt "twjobd builds without a warning" \
 		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" jobs
@@ -35,7 +35,7 @@ lane_jobs()
 		make -s -C userspace/http OUTPUT="$out/jobs/http" DAEMONS="$build" "$@"
 	}
 	attempt "twjob-http builds without a warning" http CFLAGS="-O2 -g -Werror"
-	# These sleep most of the time, on the host, beside a guest.
+	# These tests sleep most of the time, on the host, and can run beside a guest.
 	{
 		for host in postgresql takeover play sockets process; do
 			planned make -s -C userspace/daemons OUTPUT="$build" check-$host

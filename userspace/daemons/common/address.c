@@ -69,7 +69,7 @@ const char *address_parse(struct address *address, const char *text)
 				parse_tcp(address, text);
 }
 
-/* Removes the socket of a service that has ended: no process listens there. */
+/* Removes the socket of a service that has ended: no process listens at it. */
 static void remove_stale(const struct address *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -102,7 +102,10 @@ int address_listen(const struct address *address)
 
 	if (fd < 0)
 		die(errno, "socket");
-	/* Connections inherit keepalive, which ends those of peers that have vanished. */
+	/*
+	 * Connections inherit the option keepalive, which ends connections whose peers have
+	 * vanished.
+	 */
 	if (address->any.sa_family == AF_UNIX)
 		remove_stale(address);
 	else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||

@@ -18,12 +18,12 @@ struct address {
 };
 
 /*
- * The first one reads the path of a socket, the second one a path or ADDRESS:PORT. They
- * return what is wrong with the text, or NULL.
+ * address_parse_path() reads the path of a socket, and address_parse() a path or ADDRESS:PORT.
+ * Both functions return what is wrong with the text, or NULL.
  */
 const char *address_parse_path(struct address *address, const char *text);
 const char *address_parse(struct address *address, const char *text);
-/* Makes a socket that listens there. Exits if it fails. */
+/* Makes a socket that listens at the address. Exits if it fails. */
 int address_listen(const struct address *address);
 
 #endif /* COMMON_ADDRESS_H */

@@ -20,7 +20,7 @@
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 #define DIGITS		"0123456789"
 
-/* For what is wrong with a value, where a constant text does not tell it. */
+/* Parsers write here what is wrong with a value when a constant text does not tell enough. */
 static char error_text[80];
 
 const char *config_name(const struct config_key *key, void *field,
@@ -81,12 +81,12 @@ const char *config_command(const struct config_key *key, void *field,
 	return S_ISREG(file.st_mode) ? NULL : "is no program";
 }
 
-/* Reads a number up to @most. Returns the text after it, NULL if there is none. */
+/* Reads a number up to @most. Returns the text after the number, or NULL if there is no number. */
 static const char *parse_number(const char *value, uint64_t most, uint64_t *number)
 {
 	char *end;
 
-	/* strtoull() takes signs and blanks too. */
+	/* strtoull() would accept a sign and blanks, too. */
 	if (!strspn(value, DIGITS))
 		return NULL;
 	errno = 0;

@@ -46,8 +46,8 @@ const char *config_time(const struct config_key *key, void *field,
 const char *config_bool(const struct config_key *key, void *field,
 			const char *value);
 /*
- * A command: the path of a program and its arguments, split at blanks. Each word has
- * its zero byte behind it, and behind the last word there is an empty one.
+ * A command: the path of a program and its arguments, split at blanks. Each word has its zero
+ * byte behind it, and behind the last word there is an empty word.
  */
 struct command_words {
 	char text[256];
@@ -58,13 +58,13 @@ const char *config_command(const struct config_key *key, void *field,
 /* The path of a socket. */
 const char *config_socket(const struct config_key *key, void *field,
 			  const char *value);
-/* One more address where to listen. The field is an array whose unused end stays zero. */
+/* Fills in one more address where to listen. The field is an array whose unused end stays zero. */
 const char *config_listen(const struct config_key *key, void *field,
 			  const char *value);
 
 /*
- * Two equal configurations are equal byte by byte. @check looks at one as a whole, and may
- * read what it names: it returns what is wrong, or NULL. It may be NULL itself.
+ * Two equal configurations are equal byte by byte. @check, if not NULL, looks at a configuration
+ * as a whole, and may read the files that it names. @check returns what is wrong, or NULL.
  */
 struct config_table {
 	const struct config_key *keys;
@@ -76,7 +76,7 @@ struct config_table {
 
 /* Prints one line on standard error when it returns -1. */
 int config_load(const struct config_table *table, const char *path);
-/* Applies the keys that may change at run time; warns about the other ones. */
+/* Applies the keys that may change at run time; warns about changes of all other keys. */
 void config_reload(const struct config_table *table, const char *path);
 
 #endif /* COMMON_CONFIG_H */

@@ -13,7 +13,7 @@
 
 #include "daemon.h"
 
-/* Options without a letter. */
+/* These options have no letter. */
 enum { CHECK = 256, OWN };
 
 static const struct daemon *self;
@@ -36,7 +36,7 @@ static void usage(FILE *to, int status)
 	exit(status);
 }
 
-/* Returns 0, or the option that takes the place of the daemon's work: CHECK or OWN. */
+/* Returns 0, or the option that replaces the daemon's work: CHECK or OWN. */
 static int parse_options(int argc, char **argv)
 {
 	const struct option options[] = {
@@ -105,7 +105,7 @@ static void open_loop(void)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* At a limit of files' sizes a write fails, and nothing else happens. */
+	/* A write beyond the limit of file sizes then fails, and no signal ends the daemon. */
 	signal(SIGXFSZ, SIG_IGN);
 	must(sd_event_default(&event));
 	must(sd_event_set_watchdog(event, true));
@@ -126,7 +126,7 @@ sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv)
 		self->run_option();
 	if (only)
 		exit(0);
-	/* Each message is a line, and one write(2). */
+	/* Each message is one line, and is written by one write(2). */
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	open_loop();
 	return event;

@@ -11,23 +11,23 @@
 #include "log.h"
 
 /*
- * @stop, if not NULL, is called before the loop ends; @reloaded when the configuration
- * has been read again.
+ * @stop, if not NULL, is called before the loop ends. @reloaded, if not NULL, is called when the
+ * configuration has been read again.
  */
 struct daemon {
 	const char *name;
 	struct config_table config;
 	void (*stop)(void);
 	void (*reloaded)(void);
-	/* An option by which @run_option is called in place of the daemon's work; or NULL. */
+	/* @option is NULL, or the option that calls @run_option instead of the daemon's work. */
 	const char *option, *option_help;
 	void (*run_option)(void);
 };
 
 /*
- * Reads options and configuration. Exits if they are wrong, or if an option asks for
- * something else than the daemon's work. Later SIGTERM and SIGINT end the loop, and SIGHUP
- * has the configuration read again.
+ * Reads options and configuration. Exits if they are wrong, or if an option asks for something
+ * else than the daemon's work. From then on SIGTERM and SIGINT end the loop, and SIGHUP has the
+ * configuration read again.
  */
 sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv);
 /*

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The text without the white space at both its ends. */
+/* trim() returns the text without the white space at both its ends. */
 static inline char *trim(char *text)
 {
 	char *end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the wheels are: see wheels.h. The library asks the environment.
+ * The place of the wheels: see wheels.h. The library reads it from the environment.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void use(enum wheels wheels)
 		die(errno, "the environment");
 }
 
-/* The library asks in the same way. */
+/* The library looks the name up in the same way. */
 static enum wheels in_use(void)
 {
 	const char *name = secure_getenv("TIMEWHEEL");

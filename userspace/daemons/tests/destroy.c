@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * destroy NAME: ends a named wheel, for tests that are scripts.
+ * destroy NAME destroys a named wheel, for tests that are scripts.
  */
 #include <err.h>
 

@@ -1,11 +1,10 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# twidled under the load generator, in a guest. Its lines are held against the
-# generator's ledger: each user that fell silent is reported offline, exactly once
-# and not early, and no other user. First come 20,000 users, then 5,000 and a service
-# that is killed in the middle. TW_USERS=100000 takes 8 GB and a quarter of an hour; TW_SCALE
-# scales the number.
+# twidled runs under the load generator, in a guest. Its lines are compared with the generator's
+# ledger: each user that fell silent is reported offline, exactly once and not early, and no other
+# user. First come 20,000 users, and then 5,000 users and a service that is killed in the middle.
+# TW_USERS=100000 takes 8 GB and a quarter of an hour. TW_SCALE scales the number.
 set -eu
 
 dir=/tmp/twidled-load
@@ -29,7 +28,7 @@ result() # STATUS NAME
 	fi
 }
 
-# lines WORD NUMBER SECONDS: waits until the service has told so many of a kind.
+# lines WORD NUMBER SECONDS: waits until the service has printed this many lines of a kind.
 lines()
 {
 	local left=$3
@@ -110,7 +109,7 @@ compare()
 	done <$dir/results
 }
 
-# run NAME USERS TIMEOUT INTERVAL: one service's life; two of them for "restart".
+# run NAME USERS TIMEOUT INTERVAL: runs one life of the service, or two lives for "restart".
 run()
 {
 	local name=$1 users=$2 timeout=$3 interval=$4 load status
@@ -133,7 +132,7 @@ run()
 	load=$!
 	lines online "$users" 600 || echo "# not all came online"
 	if [ "$name" = restart ]; then
-		# Some have fallen silent, more will while nobody is listening.
+		# Some users have fallen silent, and more users will while no service runs.
 		sleep 7
 		kill -9 $service
 		wait $service || :
@@ -141,7 +140,7 @@ run()
 		start_service
 	fi
 	lines offline $silent $((timeout + 60)) || echo "# not all went offline"
-	# What must not come would come now.
+	# Lines that must not come would come now.
 	sleep 3
 	sed -n 's/^VmRSS:/# memory of the service:/p' /proc/$service/status
 	kill $load
@@ -160,7 +159,8 @@ echo "1..18"
 users=$(scaled "${TW_USERS:-20000}")
 timeout=$((users / 1000 < 60 ? 60 : users / 1000))
 run load "$users" $timeout $((timeout / 2))
-# Coming back takes what coming took; the timeout is to leave time for it.
+# The users need as long to come back as they needed to come, and the timeout has to leave time
+# for this.
 seconds=$(sed -n 's/.*logged in after \([0-9]*\).*/\1/p' $dir/report)
 run restart $((users / 4)) $((30 + seconds)) 10
 rm -rf $dir

@@ -34,7 +34,7 @@
 #define SEC		1000000000ULL
 #define DEVICE		"/dev/timewheel"
 #define PORT		7099
-#define PATIENCE	20000		/* ms, for a machine that is slow */
+#define PATIENCE	20000		/* ms, for a slow machine */
 #define LINES		8192
 
 static __u64 now(void)
@@ -50,14 +50,14 @@ static void sleep_ms(unsigned int ms)
 	usleep(ms * 1000);
 }
 
-/* A stream that is read by lines: the service's output, or a socket. */
+/* A stream is read by lines: the service's output, or a socket. */
 struct stream {
 	int fd;
 	size_t start, end;
 	char text[LINES];
 };
 
-/* The next line, without its newline. NULL: the stream has ended. */
+/* Returns the next line without its newline, or NULL if the stream has ended or no line comes. */
 static char *next_line_within(struct stream *stream, int ms)
 {
 	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
@@ -90,7 +90,7 @@ static char *next_line(struct stream *stream)
 	return next_line_within(stream, PATIENCE);
 }
 
-/* Is there no line for a while, though the stream does not end? */
+/* Tells whether no line comes for a while, though the stream does not end. */
 static bool quiet(struct stream *stream, int ms)
 {
 	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
@@ -143,7 +143,7 @@ static char *cut_time(char *line)
 #define ASSERT_TOLD(text, stream)	\
 	ASSERT_STREQ(text, cut_time(next_line(stream)))
 
-/* The deadline in ns of "offline USER DEADLINE TIME", or 0 if it is another line. */
+/* Returns the deadline in ns of "offline USER DEADLINE TIME", or 0 if it is another line. */
 static __u64 named_offline_at(char *line, const char *user)
 {
 	unsigned long long seconds, ns;
@@ -163,8 +163,9 @@ static __u64 offline_at(char *line, __u64 user)
 	return named_offline_at(line, name);
 }
 
-/* Is the line wrong: not about one of the first @n users, or about a user that was
- * @told before?
+/*
+ * Tells whether the line is wrong: it is not about one of the first @n users, or it is about a
+ * user that was @told before.
  */
 static bool is_wrong(const char *line, bool *told, unsigned int n)
 {
@@ -185,10 +186,10 @@ FIXTURE(service) {
 	char dir[64], config[80], users[80], events[80], state[80];
 	char wheel[64];
 	pid_t pid;
-	int notify;		/* where the service says that it is ready */
-	int out_end;		/* what it gets as standard output */
-	rlim_t files;		/* if not 0, run as nobody with this limit of files */
-	bool begun;		/* it has run on this wheel */
+	int notify;		/* the socket on which the service says that it is ready */
+	int out_end;		/* the service's standard output */
+	rlim_t files;		/* if not 0, the service runs as nobody with this limit of files */
+	bool begun;		/* the service has run on this wheel */
 	struct stream out, log;
 };
 
@@ -242,7 +243,7 @@ FIXTURE_SETUP(service)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* A service without privileges except the group of the device. */
+/* Takes all privileges from the service but the group of the device. */
 static void drop_privilege(rlim_t files)
 {
 	struct rlimit limit = { files, files };
@@ -253,7 +254,7 @@ static void drop_privilege(rlim_t files)
 		_exit(126);
 }
 
-/* Starts it, without a wait. */
+/* Starts the service without a wait. */
 static void spawn(FIXTURE_DATA(service) *self, const char *option)
 {
 	int log[2];
@@ -278,7 +279,7 @@ static void spawn(FIXTURE_DATA(service) *self, const char *option)
 	close(log[1]);
 }
 
-/* Whether the service tells systemd this before long. */
+/* Tells whether the service sends systemd this message before long. */
 static bool notified(FIXTURE_DATA(service) *self, const char *what)
 {
 	struct pollfd ready = { .fd = self->notify, .events = POLLIN };
@@ -294,7 +295,7 @@ static bool notified(FIXTURE_DATA(service) *self, const char *what)
 	return false;
 }
 
-/* On a new wheel its first line says so. */
+/* Starts the service. On a new wheel the service's first line tells this. */
 static bool start(FIXTURE_DATA(service) *self)
 {
 	const char *line;
@@ -311,7 +312,7 @@ static bool start(FIXTURE_DATA(service) *self)
 	return false;
 }
 
-/* Returns its exit status, or minus the signal that killed it. */
+/* Returns the service's exit status, or minus the signal that killed it. */
 static int status_of(FIXTURE_DATA(service) *self)
 {
 	pid_t pid = self->pid;
@@ -365,7 +366,7 @@ static bool say(int fd, const char *text)
 	       (ssize_t)strlen(text);
 }
 
-/* A user's connection, on which it has said its name. */
+/* Returns a user's connection, on which the user has said its name. */
 static int log_in_as(FIXTURE_DATA(service) *self, const char *name)
 {
 	int fd = connect_to(self->users);
@@ -385,7 +386,7 @@ static int log_in(FIXTURE_DATA(service) *self, __u64 user)
 	return log_in_as(self, name);
 }
 
-/* The connection of a user who comes by TCP. */
+/* Returns the connection of a user who comes by TCP. */
 static int log_in_by_tcp(__u64 user)
 {
 	struct sockaddr_in address = {
@@ -402,7 +403,7 @@ static int log_in_by_tcp(__u64 user)
 	return fd;
 }
 
-/* A subscriber. Returns false if another number of users is online. */
+/* Connects a subscriber. Returns false if another number of users is online. */
 static bool subscribe(FIXTURE_DATA(service) *self, struct stream *stream,
 		      unsigned int online)
 {
@@ -418,7 +419,7 @@ static bool subscribe(FIXTURE_DATA(service) *self, struct stream *stream,
 	return !strcmp(cut_time(next_line(stream)), listed);
 }
 
-/* What the wheel knows of a user, all zeros when it is not online. */
+/* Returns the wheel's token of a user, or all zeros if the user is not online. */
 static struct timewheel_token token_of(FIXTURE_DATA(service) *self, __u64 user)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
@@ -435,7 +436,7 @@ static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
 	return token_of(self, user).deadline;
 }
 
-/* How often the wheel's tokens have been touched. */
+/* Returns how often the wheel's tokens have been touched. */
 static __u64 touches(FIXTURE_DATA(service) *self)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
@@ -447,8 +448,9 @@ static __u64 touches(FIXTURE_DATA(service) *self)
 	return info.touched;
 }
 
-/* A user that falls silent is reported once, no earlier than its timeout after its
- * last packet. The user's connection is told too and then closed.
+/*
+ * A user that falls silent is reported once, no earlier than its timeout after its last packet.
+ * The user's connection is told, too, and is then closed.
  */
 TEST_F(service, silence)
 {
@@ -470,7 +472,7 @@ TEST_F(service, silence)
 	EXPECT_TRUE(quiet(&self->out, 1500));
 }
 
-/* Each packet, whatever is in it, gives its user the whole timeout again. */
+/* Each packet, whatever it contains, gives its user the whole timeout again. */
 TEST_F(service, packets)
 {
 	int talks, silent, i;
@@ -493,7 +495,7 @@ TEST_F(service, packets)
 	close(silent);
 }
 
-/* The end of a connection says nothing; coming back in time says nothing. */
+/* No line tells of the end of a connection, or of a user who comes back in time. */
 TEST_F(service, comes_back)
 {
 	int user;
@@ -510,7 +512,7 @@ TEST_F(service, comes_back)
 	EXPECT_TOLD("online 5", &self->out);
 }
 
-/* close = no: the connection stays, and its next packet brings it back. */
+/* With close = no the connection stays, and its next packet brings the user back. */
 TEST_F(service, stays_connected)
 {
 	int user;
@@ -558,7 +560,7 @@ TEST_F(service, protocol)
 	EXPECT_NE(0, deadline_of(self, 12));
 }
 
-/* Names are shown as they were given, as are numbers, also after a kill. */
+/* Names and numbers are shown as they were given, also after a kill. */
 TEST_F(service, names)
 {
 	static const char * const names[] = {
@@ -577,7 +579,7 @@ TEST_F(service, names)
 		sprintf(expected, "online %s", names[i]);
 		EXPECT_TOLD(expected, &self->out);
 	}
-	/* A name is one user, whose newest connection counts. */
+	/* A name belongs to one user, whose newest connection counts. */
 	EXPECT_GE(log_in_as(self, names[ARRAY_SIZE(names) - 1]), 0);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_NE(0, deadline_of(self, 9223372036854775807ULL));
@@ -597,8 +599,9 @@ TEST_F(service, names)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* Many names come and go: their places are given to others, and no line has the name
- * of another user. A file of names that was removed does no harm to those online.
+/*
+ * Many names come and go: their places are given to others, and no line has the name of another
+ * user. The removal of the file of names does no harm to users who are online.
  */
 TEST_F_TIMEOUT(service, many_names, 60)
 {
@@ -655,7 +658,7 @@ TEST_F_TIMEOUT(service, many_names, 60)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Only a wheel that has had no user begins anew. */
+/* The service says that the wheel is new only if it has had no user. */
 TEST_F(service, anew)
 {
 	write_config(self, "timeout = 60s\n");
@@ -667,7 +670,7 @@ TEST_F(service, anew)
 	EXPECT_TRUE(quiet(&self->out, 300));
 	ASSERT_EQ(0, end(self, SIGTERM));
 	ASSERT_EQ(0, tw_wheel_destroy(self->wheel));
-	/* start() looks for the line. */
+	/* start() expects the line about a new wheel. */
 	self->begun = false;
 	ASSERT_TRUE(start(self));
 	log_in_as(self, "alice");
@@ -688,7 +691,7 @@ TEST_F(service, no_name)
 	EXPECT_TRUE(quiet(&self->out, 100));
 }
 
-/* A user's newest connection is the one that counts; the older one is told and closed. */
+/* A user's newest connection counts. The older connection is told, and closed. */
 TEST_F(service, connects_twice)
 {
 	struct stream old = { };
@@ -706,7 +709,7 @@ TEST_F(service, connects_twice)
 	EXPECT_NE(0, deadline_of(self, 7));
 }
 
-/* TCP, on several addresses at once. */
+/* Users come by TCP, on several addresses at once. */
 TEST_F(service, tcp)
 {
 	struct sockaddr_in address = {
@@ -723,7 +726,7 @@ TEST_F(service, tcp)
 	EXPECT_NE(0, offline_at(next_line(&self->out), 8));
 }
 
-/* More than max-users: refused with a message; the other users stay. */
+/* A user beyond max-users is refused with a message. The other users stay. */
 TEST_F(service, full)
 {
 	struct stream third = { };
@@ -742,8 +745,9 @@ TEST_F(service, full)
 	EXPECT_NE(0, deadline_of(self, 1));
 }
 
-/* A packet that was sent in time counts, also if the service reads it late because
- * more users sent packets than it reads in one turn.
+/*
+ * A packet that was sent in time counts, also if the service reads it late because more users
+ * sent packets than the service reads in one turn.
  */
 TEST_F(service, late_service)
 {
@@ -772,8 +776,9 @@ TEST_F(service, late_service)
 	EXPECT_EQ(0, wrong);
 }
 
-/* After a kill deadlines are as before. A user that comes back in time is not
- * reported, and a user that fell silent meanwhile is reported later, once.
+/*
+ * A kill changes no deadline. A user that comes back in time is not reported, and a user that
+ * fell silent meanwhile is reported later, once.
  */
 TEST_F(service, killed)
 {
@@ -800,7 +805,7 @@ TEST_F(service, killed)
 	first = offline_at(next_line(&self->out), 1);
 	EXPECT_EQ(silent, first);
 	second = offline_at(next_line(&self->out), 2);
-	/* The machine was so slow that the user came too late and was silent. */
+	/* On this slow machine the user came too late, and was silent. */
 	if (second == stays)
 		SKIP(return, "too slow");
 	EXPECT_GE(second, last + 4 * SEC);
@@ -823,8 +828,9 @@ static bool register_many(FIXTURE_DATA(service) *self, unsigned int n)
 	return !failed;
 }
 
-/* Killed again and again while it reports many users: each is reported exactly once.
- * A kill may cut a line; the next service goes on in the middle of it.
+/*
+ * The service is killed again and again while it reports many users. Each user is reported
+ * exactly once. A kill may cut a line, and the next service goes on in the middle of it.
  */
 TEST_F_TIMEOUT(service, killed_while_telling, 90)
 {
@@ -838,7 +844,7 @@ TEST_F_TIMEOUT(service, killed_while_telling, 90)
 	ASSERT_TRUE(register_many(self, N));
 	ASSERT_EQ(0, kill(self->pid, SIGCONT));
 	while (lines < N) {
-		/* Each life tells some more, a different number each time. */
+		/* Each life of the service prints some more lines, a different number each time. */
 		unsigned int until = lines + 1 + kills * 251 % 1500;
 		const char *line = "";
 
@@ -861,8 +867,9 @@ TEST_F_TIMEOUT(service, killed_while_telling, 90)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* Nobody reads standard output. Packets are read all the same, and more users are
- * silent than the outbox has room for. All are reported in the end.
+/*
+ * No program reads standard output. Packets are still read, and more users are silent than the
+ * outbox has room for. All users are reported in the end.
  */
 TEST_F_TIMEOUT(service, stdout_stuck, 90)
 {
@@ -887,8 +894,9 @@ TEST_F_TIMEOUT(service, stdout_stuck, 90)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Standard output may be a pipe or a file too. The service ends if the reader of the
- * pipe has gone, and its lines are printed later.
+/*
+ * Standard output may also be a pipe or a file. The service ends if the reader of the pipe has
+ * gone, and its lines are printed later.
  */
 TEST_F(service, pipe_and_file)
 {
@@ -947,7 +955,7 @@ TEST_F(service, subscribers)
 	}
 }
 
-/* A new subscriber is told who is online, also of users without a connection. */
+/* A new subscriber is told who is online, users without a connection included. */
 TEST_F(service, snapshot)
 {
 	struct stream subscriber = { .fd = -1 };
@@ -973,8 +981,9 @@ TEST_F(service, snapshot)
 	EXPECT_TRUE(quiet(&subscriber, 200));
 }
 
-/* What a subscriber takes to be online, by what it was told. Returns false if
- * a line does not fit what was told before.
+/*
+ * Notes which users are online by a subscriber's line. Returns false if the line contradicts
+ * earlier lines.
  */
 static bool follow(char *line, bool *online, unsigned int n)
 {
@@ -998,8 +1007,9 @@ static bool follow(char *line, bool *online, unsigned int n)
 	return !strncmp(line, "listed ", 7);
 }
 
-/* While users come and go, subscribers come: each list and the lines behind it fit
- * together, so that in the end nobody is online.
+/*
+ * Subscribers come while users come and go. Each list and the lines behind it fit together, so
+ * that in the end no user is online.
  */
 TEST_F_TIMEOUT(service, snapshot_in_motion, 60)
 {
@@ -1032,7 +1042,7 @@ TEST_F_TIMEOUT(service, snapshot_in_motion, 60)
 	EXPECT_EQ(0, left);
 }
 
-/* At most 64 are accepted; the next one is refused and does not wait. */
+/* At most 64 subscribers are accepted. The next subscriber is refused and does not wait. */
 TEST_F(service, many_subscribers)
 {
 	struct stream subscriber = { };
@@ -1051,8 +1061,9 @@ TEST_F(service, many_subscribers)
 	EXPECT_TOLD("online 1", &self->out);
 }
 
-/* A subscriber that does not read is dropped when its buffer is full, with a
- * message; the others and standard output miss nothing.
+/*
+ * A subscriber that does not read is dropped with a message when its buffer is full. The other
+ * subscribers and standard output miss nothing.
  */
 TEST_F_TIMEOUT(service, slow_subscriber, 60)
 {
@@ -1063,7 +1074,7 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	unsigned int wrong = 0, differ = 0, i;
 	const char *line;
 
-	/* On a slow machine the quick subscriber may be behind by all lines. */
+	/* On a slow machine all lines may still wait for the quick subscriber. */
 	write_config(self, "timeout = 60s\nbuffer = 4096\n");
 	ASSERT_TRUE(start(self));
 	ASSERT_TRUE(subscribe(self, &slow, 0));
@@ -1085,7 +1096,9 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	ASSERT_NE(NULL, line);
 	EXPECT_NE(NULL, strstr(line, "subscriber 1 is more than"));
 	EXPECT_NE(NULL, strstr(line, "dropped"));
-	/* It has the lines from the beginning without a gap, then the end of the stream. */
+	/*
+	 * The slow subscriber gets the first lines without a gap, and then the end of the stream.
+	 */
 	for (i = 0; i < N && (line = next_line(&slow)); i++)
 		differ += !!strcmp(line, lines[i]);
 	EXPECT_EQ(0, differ);
@@ -1104,7 +1117,7 @@ static void write_script(FIXTURE_DATA(service) *self, const char *text)
 	fclose(file);
 }
 
-/* How many lines of the file that the script writes are so, or which begin so. */
+/* Returns how many lines of the file that the script writes begin with @line. */
 static unsigned int called(FIXTURE_DATA(service) *self, const char *line)
 {
 	unsigned int count = 0;
@@ -1128,7 +1141,7 @@ static bool soon_called(FIXTURE_DATA(service) *self, const char *line,
 	return called(self, line) == count;
 }
 
-/* How many children it has, the dead ones that it has not waited for included. */
+/* Returns how many children the process has, zombies included. */
 static unsigned int children_of(pid_t pid)
 {
 	unsigned int count = 0;
@@ -1145,8 +1158,9 @@ static unsigned int children_of(pid_t pid)
 	return count;
 }
 
-/* The command runs once for each user who goes offline, and takes the user from its
- * environment as it is. It has no input, and its output is not among the lines.
+/*
+ * The command runs once for each user who goes offline, and gets the user in its environment,
+ * unchanged. The command has no input, and its output is not among the lines.
  */
 TEST_F(service, exec)
 {
@@ -1172,7 +1186,7 @@ TEST_F(service, exec)
 	EXPECT_EQ(1, called(self, ""));
 	EXPECT_EQ(0, children_of(self->pid));
 	EXPECT_TRUE(quiet(&self->out, 300));
-	/* A failure is told, and a reload takes another command, or none. */
+	/* A failure is reported. A reload can set another command, or no command. */
 	write_script(self, "exit 3");
 	log_in_as(self, "bob");
 	EXPECT_LINE("twidled: the command for the user bob has exit status 3; 1 have failed",
@@ -1190,8 +1204,9 @@ TEST_F(service, exec)
 	EXPECT_EQ(0, called(self, "no"));
 }
 
-/* Commands that hang hold back other commands until they are ended, but no line. Those
- * that the ring of lines has no room for are left out, with a message.
+/*
+ * Commands that hang delay other commands until they are ended, but no line. Commands that have
+ * no room in the ring of lines are left out, with a message.
  */
 TEST_F_TIMEOUT(service, exec_hangs, 90)
 {
@@ -1212,7 +1227,10 @@ TEST_F_TIMEOUT(service, exec_hangs, 90)
 	line = next_line(&self->log);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "twidled: commands are slow: those of ", 37));
-	/* 16 at a time; after one second SIGTERM, after five more SIGKILL. */
+	/*
+	 * 16 commands run at a time. A command gets SIGTERM after one second, and SIGKILL after
+	 * five more.
+	 */
 	EXPECT_LE(children_of(self->pid), 16);
 	line = next_line(&self->log);
 	ASSERT_NE(NULL, line);
@@ -1221,9 +1239,7 @@ TEST_F_TIMEOUT(service, exec_hangs, 90)
 	EXPECT_LE(children_of(self->pid), 16);
 }
 
-/* Commands that had not been started when the service was killed are started by the
- * next one.
- */
+/* The next service starts the commands that were not started when the service was killed. */
 TEST_F(service, exec_killed)
 {
 	enum { N = 40 };
@@ -1253,12 +1269,12 @@ TEST_F(service, exec_killed)
 
 #define WATCH_CONFIG	"listen = 127.0.0.1:%d\n"
 
-/* Sends packets for a while. Returns how many times the wheel was told of one. */
+/* Sends packets for a while. Returns for how many packets the wheel was touched. */
 static __u64 touches_while(FIXTURE_DATA(service) *self, int user, int packets)
 {
 	__u64 before;
 
-	/* The login may be under way. */
+	/* The login may still be under way. */
 	sleep_ms(200);
 	before = touches(self);
 	while (packets--) {
@@ -1269,8 +1285,9 @@ static __u64 touches_while(FIXTURE_DATA(service) *self, int user, int packets)
 	return touches(self) - before;
 }
 
-/* A user whose connection is asked lives by its packets, though nobody tells the
- * wheel of them. Others, by unix sockets, do so by touches.
+/*
+ * A user whose connection is asked lives by its packets, though they do not touch the wheel.
+ * Packets of users by unix sockets do touch it.
  */
 TEST_F(service, watched)
 {
@@ -1299,14 +1316,14 @@ TEST_F(service, watched)
 	ASSERT_EQ(0, end(self, SIGTERM));
 	line = next_line(&self->log) ?: "no line";
 	EXPECT_NE(NULL, strstr(line, " packets needed no touch"));
-	/* Two that arrive together count as one. */
+	/* Two packets that arrive together count as one. */
 	saved = atoi(line + strcspn(line, "0123456789"));
 	EXPECT_GE(saved, 1);
 	EXPECT_LE(saved, 24);
 	close(silent);
 }
 
-/* watch = no: each packet is told to the wheel. */
+/* With watch = no each packet touches the wheel. */
 TEST_F(service, not_watched)
 {
 	int talks, silent;
@@ -1328,8 +1345,9 @@ TEST_F(service, not_watched)
 	close(silent);
 }
 
-/* The end of a connection that is asked takes nothing from the timeout after the last
- * packet, and adds nothing to it.
+/*
+ * The end of a connection that is asked neither shortens nor prolongs the timeout after the last
+ * packet.
  */
 TEST_F(service, watched_goes)
 {
@@ -1352,8 +1370,9 @@ TEST_F(service, watched_goes)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* A user that comes back is as before: beside its old connection, after it, after one
- * by a unix socket. Nothing is told of it.
+/*
+ * A user that comes back stays online: beside its old connection, after it, and after a
+ * connection by a unix socket. No line tells of this.
  */
 TEST_F(service, watched_comes_back)
 {
@@ -1393,8 +1412,9 @@ static bool has_device(FIXTURE_DATA(service) *self)
 	return !access(path, F_OK);
 }
 
-/* A service whose wheel is in its process removes what one with the other kind has left,
- * but no wheel that another service has.
+/*
+ * A service whose wheel is in its process removes the kernel's wheel that an earlier service has
+ * left, but no wheel that another service has.
  */
 TEST_F(service, wheel_of_the_process)
 {
@@ -1427,7 +1447,7 @@ TEST_F(service, wheel_of_the_process)
 	close(user);
 }
 
-/* close = no: the connection is asked again after a silence. */
+/* With close = no the connection is asked again after a silence. */
 TEST_F(service, watched_stays_connected)
 {
 	int user;
@@ -1443,7 +1463,7 @@ TEST_F(service, watched_stays_connected)
 	}
 }
 
-/* A stop leaves each user its deadline. A kill leaves it at least that. */
+/* After a stop each user has its deadline. After a kill no user has an earlier one. */
 TEST_F(service, watched_service_ends)
 {
 	static const int signals[] = { SIGTERM, SIGKILL };
@@ -1479,8 +1499,9 @@ TEST_F(service, watched_service_ends)
 	}
 }
 
-/* Killed while many connections end, and their tokens are replaced: nobody is lost,
- * and nobody is told twice.
+/*
+ * The service is killed while many connections end, and their tokens are replaced. No user is
+ * lost, and no user is reported twice.
  */
 TEST_F_TIMEOUT(service, watched_killed, 90)
 {
@@ -1514,7 +1535,7 @@ TEST_F_TIMEOUT(service, watched_killed, 90)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* A new timeout holds from the next packet on for users by TCP, too. */
+/* A new timeout also holds for users by TCP, from the next packet on. */
 TEST_F(service, watched_reload)
 {
 	__u64 before;
@@ -1535,8 +1556,9 @@ TEST_F(service, watched_reload)
 	EXPECT_GE(offline_at(next_line(&self->out), 1), before + 2 * SEC);
 }
 
-/* A service that asks goes on with the wheel of one that does not, and the other way
- * round.
+/*
+ * A service that asks connections goes on with the wheel of a service that does not, and the
+ * other way round.
  */
 TEST_F(service, watched_upgrade)
 {
@@ -1553,7 +1575,7 @@ TEST_F(service, watched_upgrade)
 	EXPECT_TOLD("online 1", &self->out);
 	EXPECT_EQ(0, touches_while(self, user, 3));
 	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
-	/* The token of the dead connection gets another timeout all the same. */
+	/* The token of the dead connection still gets another timeout. */
 	write_config(self, "timeout = 1s\nwatch = no\n" WATCH_CONFIG, PORT);
 	ASSERT_TRUE(start(self));
 	user = log_in_by_tcp(1);
@@ -1568,8 +1590,9 @@ TEST_F(service, version)
 	EXPECT_LINE("twidled " VERSION, &self->out);
 }
 
-/* SIGHUP: a new timeout, which holds for a user from its next packet on. A setting
- * that cannot change gets a message and stays; a file with an error changes nothing.
+/*
+ * After SIGHUP a new timeout holds for a user from its next packet on. A setting that cannot
+ * change gets a message and stays. A file with an error changes nothing.
  */
 TEST_F(service, reload)
 {
@@ -1606,9 +1629,7 @@ TEST_F(service, reload)
 	EXPECT_GE(offline_at(next_line(&self->out), 1), before + SEC);
 }
 
-/* A service with another timeout than the last one gives it to all users that come
- * back.
- */
+/* A service with another timeout than the last service gives it to all users who come back. */
 TEST_F(service, other_timeout)
 {
 	write_config(self, "timeout = 1h\n");
@@ -1622,7 +1643,7 @@ TEST_F(service, other_timeout)
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 }
 
-/* SIGTERM: systemd is told, the status is 0, and the users' tokens stay. */
+/* After SIGTERM systemd is told, the status is 0, and the users' tokens stay. */
 TEST_F(service, stops)
 {
 	write_config(self, "timeout = 60s\n");
@@ -1636,7 +1657,7 @@ TEST_F(service, stops)
 	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
 }
 
-/* The wheel is destroyed: there is a message, and the status is not 0. */
+/* When the wheel is destroyed, there is a message, and the status is not 0. */
 TEST_F(service, destroyed)
 {
 	char expected[128];
@@ -1650,7 +1671,7 @@ TEST_F(service, destroyed)
 	EXPECT_LINE(expected, &self->log);
 }
 
-/* Two services on one state are refused, as is a wheel with another setup. */
+/* A second service with the same state is refused, and so is a wheel with another setup. */
 TEST_F(service, in_use)
 {
 	pid_t first;
@@ -1674,7 +1695,7 @@ TEST_F(service, in_use)
 			       "is there, with another tick or max-users"));
 }
 
-/* A socket at which another service listens is not taken from it. */
+/* A service takes no socket at which another service listens. */
 TEST_F(service, address_in_use)
 {
 	char expected[192];
@@ -1690,7 +1711,7 @@ TEST_F(service, address_in_use)
 	sprintf(expected, "twidled: listening on %s: Address already in use",
 		self->users);
 	EXPECT_LINE(expected, &self->log);
-	/* A socket at which nobody listens is removed. */
+	/* A socket at which no process listens is removed. */
 	close(fd);
 	ASSERT_TRUE(start(self));
 }
@@ -1716,7 +1737,7 @@ TEST_F(service, foreign_state)
 	fclose(file);
 }
 
-/* An error in the file gives a line that tells where; nothing has changed. */
+/* An error in the file gives a line that tells where it is. Nothing has changed. */
 TEST_F(service, config_errors)
 {
 	static const struct {
@@ -1776,8 +1797,7 @@ TEST_F(service, config_errors)
 	EXPECT_TRUE(quiet(&self->out, 0));
 }
 
-/* --check-config: a correct file gives no output. The installed example is correct.
- */
+/* For a correct file --check-config prints nothing. The installed example is correct. */
 TEST_F(service, config_right)
 {
 	struct stat stat_;
@@ -1794,7 +1814,8 @@ TEST_F(service, config_right)
 	self->config[0] = '\0';
 }
 
-/* Without privileges: as many connections as files may be open; the next connection
+/*
+ * Without privileges there are as many connections as files may be open. The next connection
  * waits until there is room.
  */
 TEST_F(service, few_files)

@@ -1,10 +1,10 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The units under systemd, in a guest: twidled as its own user in its sandbox, with
-# the journal as its standard output, reloaded, killed and failing; twjobd with its
-# socket; the metrics by their timers. systemd is the first process of a pid namespace, in a root of its
-# own: root.tar, see systemd-root.
+# The units run under systemd in a guest: twidled as its own user in its sandbox, with the journal
+# as its standard output, reloaded, killed and failing; twjobd with its socket; the metrics by
+# their timers. systemd is the first process of a pid namespace, in a root of its own: root.tar,
+# see systemd-root.
 set -eu
 
 root=/sysroot
@@ -32,13 +32,13 @@ attempt()
 	result $status "$name"
 }
 
-# inside COMMAND...: beside systemd
+# inside COMMAND...: runs a command beside systemd
 inside()
 {
 	PATH=/bin:/usr/bin nsenter -t "$init" -m -p "$@"
 }
 
-# wait_for COMMAND...: until it succeeds
+# wait_for COMMAND...: repeats a command until it succeeds
 wait_for()
 {
 	local left=60
@@ -73,7 +73,7 @@ start_systemd()
 	inside systemctl start systemd-journald.socket systemd-journald
 }
 
-# The lines of the service's standard output, in the journal.
+# Prints the lines of the service's standard output, which are in the journal.
 lines()
 {
 	inside journalctl --sync
@@ -96,7 +96,7 @@ show() # PROPERTY
 	inside systemctl show -P "$1" twidled
 }
 
-same_lists() # NUMBER: of offline lines in the journal, and of the ledger
+same_lists() # NUMBER: of offline lines in the journal, and of lines in the ledger
 {
 	lines | awk '$1 == "offline" { print $2 }' | sort >/tmp/told
 	[ "$(wc -l </tmp/told)" = "$1" ] || return 1
@@ -157,19 +157,19 @@ metrics() # UNIT FILE LINE
 	wait_for grep -q "^$3" "$root/var/lib/prometheus/node-exporter/$2"
 }
 
-jobs() # WORD...: what twjobd answers
+jobs() # WORD...: prints twjobd's answer
 {
 	inside redis-cli -e -s /run/twjobd/socket "$@"
 }
 
-# Takes a job of the queue and tells a line of it: 3 is the receipt, 7 the body.
+# Takes a job of the queue, and prints a line of it: line 3 is the receipt, line 7 the body.
 taken() # LINE
 {
 	jobs TW.TAKE sms BLOCK 20000 | sed -n "$1p"
 }
 
-# A worker's job stays its own when the service is killed: it is not handed out again,
-# and the answer is accepted.
+# A worker keeps its job when the service is killed: the job is not handed out again, and the
+# worker's answer is accepted.
 keeps_what_is_held()
 {
 	local receipt
@@ -193,7 +193,7 @@ has_ended() # ADDRESS
 	inside journalctl -u twreap@twjobd -o cat | grep -q " ended $1 "
 }
 
-# The socket of an administrator listens at a port.
+# An administrator's setting makes the socket listen at a port.
 says_that_tcp_needs_a_password()
 {
 	mkdir -p $root/etc/systemd/system/twjobd.socket.d
@@ -221,7 +221,7 @@ reaps()
 	wait_for has_ended 127.0.0.1:7076
 }
 
-# As at shutdown, and at the boot after it.
+# The service stops as at shutdown, and starts as at the next boot.
 wheel_comes_back()
 {
 	mkdir -p $root/etc/timewheel/wheels.d
@@ -236,7 +236,7 @@ wheel_comes_back()
 		[ "$(inside twctl list orders -o id --no-headings | wc -l)" = 3 ]
 }
 
-# The wheel is saved all the same, and what could not be restored is kept.
+# The wheel is still saved, and the save that could not be restored is kept.
 bad_save_is_kept()
 {
 	local saves=$root/var/lib/timewheel
@@ -270,7 +270,7 @@ attempt "without privilege, confined, with its files" \
 load --users 300 --rate 300 --silent 60 --vanish 10 --from 1 --until 3 --time 10 \
 	--timeout 3
 attempt "the journal tells the silent users, each once" same_lists 60
-# The others are silent now.
+# The other users are silent now.
 attempt "and then the others" wait_for has_lines offline 300
 attempt "a command has run for each" wait_for commands_ran 300
 
@@ -278,7 +278,7 @@ echo "timeout = 10s" >$root/etc/twidled.conf
 inside systemctl kill -s HUP twidled
 load --users 300 --first 1001 --rate 300 --silent 300 --vanish 50 --from 1 \
 	--until 8 --time 9
-# They go offline now, and in the next seconds.
+# The users go offline now, and in the next seconds.
 attempt "killed, it is started again" killed twidled
 killed twidled
 sleep 1
@@ -299,7 +299,7 @@ attempt "the metrics' timer writes them" metrics timewheel-metrics timewheel.pro
 attempt "an error in the configuration: failed, and not tried again" fails_for_good
 
 attempt "twjobd starts" inside systemctl start twjobd
-# It may raise its limits, so that it has all the tokens that its queues need.
+# twjobd may raise its limits, so that it has all the tokens that its queues need.
 attempt "it is confined, with its files" is_confined twjobd 0000000001000000 10576
 attempt "root makes a queue by the socket" [ "$(jobs TW.CREATE sms)" = OK ]
 jobs TW.PUT sms hello IN 2 >/dev/null
@@ -311,7 +311,7 @@ attempt "its metrics' timer writes them" metrics timewheel-jobs-metrics \
 	timewheel-jobs.prom 'twjobd_jobs{queue="sms"} 1'
 attempt "a socket of TCP without a password is an error" says_that_tcp_needs_a_password
 attempt "twreap@ ends an idle connection of it" reaps
-# CAP_SYS_PTRACE, CAP_NET_ADMIN and CAP_DAC_READ_SEARCH
+# The rights are CAP_SYS_PTRACE, CAP_NET_ADMIN and CAP_DAC_READ_SEARCH.
 attempt "it has these rights only" \
 	grep -q '^CapEff:.0000000000081004$' "/proc/$(pidof twctl)/status"
 attempt "the sockets' end is its own" inside systemctl stop twjobd.socket

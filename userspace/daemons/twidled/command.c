@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The command that is run for each user who has fallen silent, up to MAX_COMMANDS at
- * a time. No shell is between: the configuration has split the command into its
- * words, and the user comes in the environment.
+ * The command that is run for each user who has fallen silent, up to MAX_COMMANDS at a time. No
+ * shell is involved: the configuration has split the command into its words, and the user comes
+ * in the environment.
  *
  * A command that runs for longer than exec-timeout gets SIGTERM, with its whole process
  * group, and a while later SIGKILL.
@@ -22,7 +22,7 @@
 #define GRACE		5000000		/* us from SIGTERM to SIGKILL */
 #define VARIABLE	(NAME_SIZE + 32)
 
-/* @pid: 0 when no command runs here. @overdue: it has got SIGTERM. */
+/* @pid is 0 while no command uses this entry. @overdue means that the command has got SIGTERM. */
 struct command {
 	pid_t pid;
 	bool overdue;
@@ -54,7 +54,7 @@ static int on_ended(sd_event_source *source, const siginfo_t *info, void *data)
 {
 	struct command *command = data;
 
-	/* It is not waited for yet, so its group cannot be another's. */
+	/* The process is not waited for yet, so no other process group can have its number. */
 	if (command->overdue)
 		kill(-command->pid, SIGKILL);
 	if (info->si_code != CLD_EXITED)
@@ -80,8 +80,8 @@ static int on_limit(sd_event_source *source, uint64_t time, void *data)
 }
 
 /*
- * The environment of a command: that of this process without TIMEWHEEL, which is about this
- * process' wheels, and what there is to tell.
+ * The environment of a command is the environment of this process, without TIMEWHEEL, which says
+ * where this process has its wheels, and with the variables that tell about the user.
  */
 static char **variables_of(const struct timewheel_event *news, const char *user)
 {
@@ -155,8 +155,8 @@ bool command_start(const struct timewheel_event *news)
 }
 
 /*
- * A command has no input. What it prints goes where messages go: standard output is
- * for lines only.
+ * A command has no input. Its standard output goes where messages go, because this service's
+ * standard output is for lines only.
  */
 void command_open(void (*room)(void))
 {

@@ -8,9 +8,15 @@
 #include "../common/daemon.h"
 #include "twidled.h"
 
-/* Open files besides connections: sockets, subscribers, commands and a few more. */
+/*
+ * The service opens this many files besides connections: sockets, subscribers, commands and a few
+ * more.
+ */
 #define OTHER_FILES	(MAX_LISTENERS + MAX_SUBSCRIBERS + MAX_COMMANDS + 40)
-/* Connections beyond max-users: of users who come back, and of unnamed clients. */
+/*
+ * This many connections may exist beyond max-users, for users who come back and for unnamed
+ * clients.
+ */
 #define SPARE		1024
 
 #define AT(field)	offsetof(struct config, field)
@@ -68,7 +74,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 
 	if (events & (EPOLLHUP | EPOLLERR))
 		wheel_died(ENODEV);
-	/* First the connections with packets: a user who sent one in time is not silent. */
+	/* Connections with packets come first: a user who sent a packet in time is not silent. */
 	users_accept();
 	users_turn();
 	n = outbox_read(&silent);
@@ -83,7 +89,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	return 0;
 }
 
-/* Lines not printed yet are kept for the next service, as the wheel is. */
+/* Lines that are not printed yet are kept for the next service, and so is the wheel. */
 static void stop(void)
 {
 	users_stop();
@@ -113,7 +119,7 @@ int main(int argc, char **argv)
 	service.max_connections =
 		daemon_connections(service.config.max_users + SPARE, OTHER_FILES);
 	wheels_start(service.config.wheels);
-	/* The state's lock comes first: one service at a time. */
+	/* The lock of the state comes first, because only one service may run at a time. */
 	outbox_open(service.config.state);
 	wheel_open(&service.config);
 	outbox_settle();

@@ -8,10 +8,10 @@
  * next process knows each token's name also after a kill. A place is free when its
  * text is empty.
  *
- * A name stays while its id is in use: by a token, by a line that is not printed yet,
- * or by a connection. No other part tells this one when that ends. When there is no
- * free place, all ids in use are listed, and the other names go. If few of them go,
- * the file grows, so that this happens seldom.
+ * A name stays while its id is in use: by a token, by a line that is not printed yet, or by a
+ * connection. No other part tells this part when that use ends. When there is no free place, all
+ * ids in use are listed, and the other names go. If few of them go, the file grows, so that this
+ * happens seldom.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 #define NAMED		(1ULL << 63)
 #define FIRST_PLACES	1024
-/* The first place is taken by this text, which no user can have as its name. */
+/* This text takes the first place. No user can have it as a name. */
 #define MAGIC		"twidled names 1"
 
 struct name {
@@ -38,8 +38,8 @@ static struct {
 	uint64_t count;			/* places in the file */
 	uint64_t most;			/* places that the mapping has room for */
 	uint64_t search;		/* no place before this one is free */
-	void *tree;			/* of all names, by their texts */
-	bool *in_use;			/* by place, while names are collected */
+	void *tree;			/* a tree of all names, by their texts */
+	bool *in_use;			/* indexed by place, while names are collected */
 } names;
 
 static int compare(const void *a, const void *b)
@@ -147,8 +147,8 @@ const char *names_text(uint64_t id, char number[NAME_SIZE])
 }
 
 /*
- * A token of a name that the file does not have, because the file was removed: its
- * place must not be given to another name.
+ * The token has a name that the file does not have, because the file was removed. The place of
+ * this name must not be given to another name.
  */
 void names_adopt(uint64_t id)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * News: the line for a user that has fallen silent, the line for a user that has
- * come, and the line for a wheel that is new. Standard output and the subscribers get
- * the same lines; this file knows neither of them.
+ * News: the line for a user that has fallen silent, the line for a user that has come, and the
+ * line for a wheel that is new. Standard output and the subscribers get the same lines; this file
+ * knows neither standard output nor the subscribers.
  */
 #include <inttypes.h>
 #include <stdio.h>

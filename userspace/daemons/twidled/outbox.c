@@ -14,10 +14,10 @@
  * its line, which must stay the same when the line is cut by a kill; the wheel has no
  * cookies, so it is 0 until it is set.
  *
- * The message that is being sent is in the file too. If standard output is a
- * socket, as under systemd, the kernel itself stores in the file how much it took, so
- * nothing is printed twice either. For a pipe or a file this process has to store
- * that, and a kill just before the store repeats the last output.
+ * The message that is being sent is in the file, too. If standard output is a socket, as under
+ * systemd, the kernel itself stores in the file how much it took, so nothing is printed twice
+ * either. For a pipe or a file this process has to store how much was taken, and a kill just
+ * before the store repeats the last output.
  *
  * @ran tells how far the starting of commands has come, which is slower. A record that
  * is printed is kept for its command until its place in the ring is needed.
@@ -43,15 +43,18 @@
 #define READ_AT_ONCE	64
 /* A writable pipe takes this many bytes without a wait. */
 #define MESSAGE		4096
-#define MAGIC		0x3264656c64697774ULL	/* "twidled2" */
+#define MAGIC		0x3264656c64697774ULL	/* the text "twidled2" */
 
-/* Stored in this order, which the compiler must keep: a kill may come in between. */
+/*
+ * The fields are stored in this order, which the compiler must keep: a kill may come between two
+ * stores.
+ */
 #define STORE(where, value)	__atomic_store_n(&(where), value, __ATOMIC_RELEASE)
 
 struct file {
 	uint64_t magic;
 	uint64_t told;
-	/* The message: records from @from to @to; its msg_len. */
+	/* The message has the records from @from to @to. @message has its length in msg_len. */
 	uint64_t from, to;
 	struct mmsghdr message;
 	uint64_t ran;
@@ -74,8 +77,9 @@ static struct timewheel_event *record(uint64_t number)
 }
 
 /*
- * Returns the new @told after standard output has taken @bytes of the lines from @at,
- * and frees the records that are printed. Two calls do the same as one.
+ * Returns the new @told after standard output has taken @bytes of the lines from @at, and frees
+ * the records that are printed. Two calls for the parts of an output have the effect of one call
+ * for the whole.
  */
 static uint64_t move_on(uint64_t at, uint64_t to, size_t bytes)
 {
@@ -94,7 +98,7 @@ static uint64_t move_on(uint64_t at, uint64_t to, size_t bytes)
 	return at;
 }
 
-/* Accounts for the last message, also if a kill kept its sender from doing so. */
+/* Accounts for the last message, also if a kill kept its sender from doing this. */
 static void note_message(void)
 {
 	if (file->from == file->told && file->to > file->told / NEWS_LINE)
@@ -110,13 +114,13 @@ static void map_file(const char *path)
 	/* The path may name another program's file by mistake. */
 	if (size && size != sizeof(*file))
 		state_foreign(path);
-	/* Allocates all pages now, so that no store finds a page missing. */
+	/* The call allocates all pages now, so that no later store finds a page missing. */
 	err = posix_fallocate(fd, 0, sizeof(*file));
 	if (err)
 		die(err, "%s", path);
 	/*
-	 * When this process is killed the kernel cannot fault in a page. An event
-	 * would be half in a record then, and its token still on the wheel.
+	 * When this process is killed the kernel cannot fault in a page. Then an event would be
+	 * only half in a record, while its token is still on the wheel.
 	 */
 	file = state_map(fd, path, sizeof(*file), MAP_POPULATE);
 	if (file->magic && file->magic != MAGIC)
@@ -139,7 +143,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events,
 	return 0;
 }
 
-/* Goes on where another process has ended. */
+/* This service goes on where another process has ended. */
 static void resume(const char *path)
 {
 	char names[sizeof(service.config.state) + sizeof(".names")];
@@ -170,7 +174,7 @@ void outbox_open(const char *path)
 		    filled - file->told / NEWS_LINE);
 
 	is_socket = !fstat(STDOUT_FILENO, &stat) && S_ISSOCK(stat.st_mode);
-	/* EPERM: it is a file, which is always writable. */
+	/* EPERM means that standard output is a file, which is always writable. */
 	result = sd_event_add_io(service.event, &writable, STDOUT_FILENO,
 				 EPOLLOUT, on_writable, NULL);
 	if (result < 0 && result != -EPERM)
@@ -206,7 +210,7 @@ size_t outbox_read(struct timewheel_event **silent)
 	if (!room)
 		return 0;
 	make_room(room);
-	/* Not by tw_events_read(): a kill might come before the copy into the file. */
+	/* tw_events_read() is not used here: a kill might come before its copy into the file. */
 	n = tw_wheel_read(service.wheel, record(filled), room, 1);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -227,7 +231,7 @@ void outbox_tell(enum news what, uint64_t user, uint64_t handle)
 {
 	struct timewheel_event *news = record(filled);
 
-	/* Silent users wait on the wheel, this line cannot wait. */
+	/* Tokens of silent users can wait on the wheel, but this line cannot wait. */
 	if (full()) {
 		if (!left_out++)
 			say("standard output takes nothing: online lines are left out");
@@ -253,7 +257,7 @@ void outbox_asks_no_more(void)
 	STORE(file->asks, 0);
 }
 
-/* The connections have ended with the service that was killed. */
+/* The users' connections have ended with the service that was killed. */
 void outbox_settle(void)
 {
 	uint64_t at;
@@ -289,7 +293,7 @@ static size_t gather(char *text, uint64_t *to)
 	return length;
 }
 
-/* Does not wait. Returns whether standard output took some of it. */
+/* Does not wait. Returns whether standard output took some of the message. */
 static bool send_message(char *text, size_t length)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -317,7 +321,7 @@ static bool send_message(char *text, size_t length)
 	return bytes >= 0;
 }
 
-/* Silent users wait on the wheel until there is room. */
+/* Tokens of silent users wait on the wheel until there is room. */
 static void set_reading(void)
 {
 	if (service.silent)
@@ -360,7 +364,7 @@ void outbox_each(void (*each)(uint64_t id))
 		each(record(at)->id);
 }
 
-/* Starts commands while there are some to start and one more may run. */
+/* Starts commands while records wait for a command and one more command may run. */
 static void run_commands(void)
 {
 	static uint64_t said;

@@ -23,7 +23,7 @@ int state_open(const char *path, size_t *size)
 
 	if (fd < 0 || fstat(fd, &stat) < 0)
 		die(errno, "%s", path);
-	/* The fd, and with it the lock, stays open until this process ends. */
+	/* The file descriptor, and with it the lock, stays open until this process ends. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		die(0, "%s is in use by another twidled", path);
 	if (!S_ISREG(stat.st_mode))

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Subscribers: a program that connects to the events' socket is told who is online,
- * and every line from then on. Each has a buffer of its own for what its socket does
- * not take at once. A subscriber that falls further behind is dropped, so that nothing
- * waits for it.
+ * Subscribers: a program that connects to the events' socket is told who is online, and every
+ * line from then on. Each subscriber has a buffer of its own for lines that its socket does not
+ * take at once. A subscriber that falls further behind is dropped, so that nothing waits for it.
  *
  * Who is online is what the wheel says at the moment when the subscriber is accepted.
  * Until then all news that this process knows have been told to the subscribers, and
@@ -25,16 +24,16 @@ struct subscriber {
 	char *buffer;			/* from @start on, wrapping */
 	char *list;			/* who is online, sent before the buffer */
 	size_t list_start, list_end;
-	bool waiting;			/* for its socket to take more */
+	bool waiting;			/* waits until its socket takes more */
 };
 
 static struct subscriber *subscribers[MAX_SUBSCRIBERS];
 
-/* The list that is being made. */
+/* The list of users who are online is being made here. */
 static FILE *list;
 static uint64_t listed;
 
-/* @slot: the subscriber's place in the array. */
+/* @slot is the subscriber's place in the array. */
 static void drop(int slot)
 {
 	struct subscriber *subscriber = subscribers[slot];
@@ -46,7 +45,7 @@ static void drop(int slot)
 	free(subscriber);
 }
 
-/* Finds what is sent next. Returns its length, which is not 0. */
+/* Finds the text that is sent next. Returns its length, which is not 0. */
 static size_t next_part(const struct subscriber *subscriber, const char **part)
 {
 	size_t length = subscriber->room - subscriber->start;
@@ -99,7 +98,7 @@ static void send_to(int slot)
 	}
 }
 
-/* The socket takes more, or is closed. What the subscriber sends is ignored. */
+/* The socket takes more data, or is closed. Data that the subscriber sends is ignored. */
 static int on_subscriber(sd_event_source *source, int fd, uint32_t events,
 			 void *data)
 {
@@ -183,7 +182,7 @@ void subscribers_open(const struct address *address)
 	must(sd_event_add_io(service.event, &source, address_listen(address),
 			     EPOLLIN, on_connection, NULL));
 	must(sd_event_source_set_floating(source, true));
-	/* Without a free fd the loop must not spin. */
+	/* The loop must not spin while there is no free file descriptor. */
 	must(sd_event_source_set_ratelimit(source, NSEC_PER_SEC / NSEC_PER_USEC,
 					   MAX_SUBSCRIBERS));
 	sd_event_source_unref(source);

@@ -12,11 +12,11 @@
  * state.c        files that are mapped
  * wheel.c        the wheel
  * service.c      data that all parts share
- * ../common/     what it has in common with other daemons: options and signals,
+ * ../common/     what twidled has in common with other daemons: options and signals,
  *                the configuration file, where the wheels are, sockets that listen,
  *                messages
  *
- * Each part uses only the parts below it, which userspace/layers holds. One thread runs
+ * Each part uses only the parts below it. userspace/layers checks this order. One thread runs
  * all, in one loop of sd-event.
  */
 #ifndef TWIDLED_H
@@ -47,7 +47,7 @@
 #define TIME_SIZE	40
 #define DEADLINE_SIZE	32
 
-/* The key watch: 0 if the file does not give it. */
+/* The key "watch" has these values, and 0 if the file does not give the key. */
 enum watch {
 	WATCH_YES		= 1,
 	WATCH_NO		= 2,
@@ -69,7 +69,7 @@ struct config {
 	bool close;
 };
 
-/* The service (service.c). There is one. */
+/* There is one service. service.c has it. */
 extern struct service {
 	struct config config;
 	sd_event *event;
@@ -85,36 +85,39 @@ extern struct service {
 
 /* The time in us, as the loop has it. */
 uint64_t now_us(void);
-/* Is it time to print the message again? @said: when it was printed last, or 0 */
+/*
+ * Tells whether it is time to print a message again. @said is the time when the message was
+ * printed last, or 0.
+ */
 bool worth_saying(uint64_t *said);
 
 /* wheel.c */
 void wheel_open(const struct config *config);
-/* An operation on the wheel has failed. */
+/* Exits because an operation on the wheel has failed. */
 __noreturn void wheel_died(int err);
-/* Has no token been registered yet? */
+/* Tells whether no token has been registered yet. */
 bool wheel_is_new(void);
 /* Calls @each for each user who is online. */
 void wheel_each(void (*each)(uint64_t id));
-/* Returns false and sets errno if the wheel has no token with this id then. */
+/* Returns false and sets errno if the wheel then has no token with this id. */
 bool wheel_register(uint64_t id, uint64_t delay);
 void wheel_touch_all(void);
 
 /* state.c */
-/* Returns a file descriptor, which no other process has locked, and the file's size. */
+/* Returns a file descriptor that no other process has locked. @size gets the file's size. */
 int state_open(const char *path, size_t *size);
-/* @flags: of mmap(2), besides MAP_SHARED */
+/* @flags are flags of mmap(2) besides MAP_SHARED. */
 void *state_map(int fd, const char *path, size_t size, int flags);
-/* The file is not one of this program's. */
+/* Exits because the file is not one of this program's files. */
 __noreturn void state_foreign(const char *path);
 
-/* names.c. @most: as many names may be in use at a time. */
+/* names.c: at most @most names may be in use at a time. */
 void names_open(const char *path, uint64_t most);
-/* The wheel has a token with this id, which may be one that no name has. */
+/* The wheel has a token with this id, for which there may be no name. */
 void names_adopt(uint64_t id);
 /* Returns false if there is no room for the name. */
 bool names_id(const char *text, uint64_t *id);
-/* The name, or the id as a number, for which @number is the room. */
+/* Returns the name, or the id as a number, which is written to @number. */
 const char *names_text(uint64_t id, char number[NAME_SIZE]);
 
 /*
@@ -125,7 +128,7 @@ const char *names_text(uint64_t id, char number[NAME_SIZE]);
 enum news {
 	NEWS_OFFLINE	= 0,	/* as the kernel sets it */
 	NEWS_ONLINE	= 1,
-	NEWS_NONE	= 2,	/* it was not silent after all */
+	NEWS_NONE	= 2,	/* the user was not silent after all */
 	NEWS_ANEW	= 3,	/* the wheel is new */
 	NEWS_AGAIN	= 4,	/* no line: the user needs a token again */
 };
@@ -133,16 +136,19 @@ enum news {
 #define NEWS_LINE	192	/* longer than any line */
 
 size_t news_format(const struct timewheel_event *news, char *line);
-/* The wheel's time in ns. */
+/* Returns the wheel's time in ns. */
 uint64_t news_now(void);
-/* Wall times in ns: of now, of a deadline of the wheel, and as a text in RFC 3339. */
+/*
+ * The functions return wall times in ns, of now and of a deadline of the wheel, and write a wall
+ * time as text of RFC 3339.
+ */
 uint64_t news_wall_now(void);
 uint64_t news_wall(uint64_t deadline);
 void news_time(uint64_t wall, char text[TIME_SIZE]);
-/* A deadline of the wheel in seconds. */
+/* Writes a deadline of the wheel in seconds. */
 void news_deadline(uint64_t deadline, char text[DEADLINE_SIZE]);
 
-/* command.c. @room: is called when one more command may run. */
+/* command.c: @room is called when one more command may run. */
 void command_open(void (*room)(void));
 /* Returns false if no more command may run now. */
 bool command_start(const struct timewheel_event *news);
@@ -151,13 +157,13 @@ bool command_start(const struct timewheel_event *news);
 void outbox_open(const char *path);
 /* Reads the wheel. Returns how many users it reports as silent. */
 size_t outbox_read(struct timewheel_event **silent);
-/* @handle: not 0 */
+/* @handle must not be 0. */
 void outbox_tell(enum news what, uint64_t user, uint64_t handle);
-/* The event that was read is judged: a line, or none. */
+/* The caller has judged an event that was read: @what tells whether there is a line. */
 void outbox_judge(struct timewheel_event *event, enum news what);
-/* From now on tokens may be due early, because connections are asked. */
+/* Notes that tokens may be due early from now on, because connections are asked. */
 void outbox_asks(void);
-/* All tokens have their users' deadlines. */
+/* Notes that all tokens have the deadlines of their users again. */
 void outbox_asks_no_more(void);
 /* Gives the whole timeout to users whose connections a kill has left unasked. */
 void outbox_settle(void);
@@ -184,7 +190,7 @@ bool users_silent(struct timewheel_event *event);
 void users_flush(void);
 /* Calls @each for each user who has a connection. */
 void users_each(void (*each)(uint64_t id));
-/* No connection is asked from now on: the service stops. */
+/* No connection is asked after this call, because the service stops. */
 void users_stop(void);
 /* Says how many packets have needed no touch. */
 void users_say_saved(void);

@@ -34,13 +34,13 @@
 
 #define TURN		512
 #define PACKET		4096
-#define PAUSE		100000	/* us without accepting if there is no room */
+#define PAUSE		100000	/* us without accepting while there is no room */
 
 static const char hello[] = "user ";
 
 static const char expected[] = "error expected: user NAME\n";
 
-/* How far a connection's first line has come, beyond the bytes of @hello. */
+/* This value tells how much of a connection's first line has come, beyond the bytes of @hello. */
 enum {
 	NAME	= sizeof(hello) - 1,
 	RETURN	= NAME + NAME_SIZE,
@@ -49,17 +49,17 @@ enum {
 
 struct connection {
 	TAILQ_ENTRY(connection) next;	/* in the list of unknown or of closed connections */
-	uint64_t user;			/* its id */
+	uint64_t user;			/* the user's id */
 	uint64_t accepted;		/* us, while unknown */
-	uint64_t last;			/* ns: its last packet, by the wheel's clock */
+	uint64_t last;			/* ns: when its last packet came, by the wheel's clock */
 	uint64_t span;			/* ns: its token's timeout */
-	char *name;			/* as far as it has come, while unknown */
-	int fd;				/* -1: closed, freed after the turn */
+	char *name;			/* the part that has come, while unknown */
+	int fd;				/* -1: closed, and freed after the turn */
 	uint32_t timeout;		/* service.timeouts of its token's timeout */
 	uint8_t progress;
-	bool asked;			/* packets touch no token, the socket is asked */
+	bool asked;			/* packets touch no token, because the socket is asked */
 	bool expected;			/* its user has a token */
-	bool revived;			/* sent a packet just as it was given up */
+	bool revived;			/* sent a packet at the moment when it was given up */
 };
 
 TAILQ_HEAD(connections, connection);
@@ -75,7 +75,7 @@ static struct users {
 	uint64_t count;
 	void *tree;			/* the newest connection of each known user */
 	struct tw_batch *batch;
-	struct connection *heard[TURN];	/* the connection of each operation in it */
+	struct connection *heard[TURN];	/* the connection of each operation in the batch */
 	uint64_t saved;			/* packets that needed no touch */
 } users = {
 	.unknown = TAILQ_HEAD_INITIALIZER(users.unknown),
@@ -89,7 +89,7 @@ static int compare(const void *a, const void *b)
 	return x->user < y->user ? -1 : x->user > y->user;
 }
 
-/* @last: a line that tells the client why, or NULL. */
+/* @last is a line that tells the client the reason, or NULL. */
 static void hang_up(struct connection *connection, const char *last)
 {
 	if (last)
@@ -107,7 +107,7 @@ static void hang_up(struct connection *connection, const char *last)
 	TAILQ_INSERT_TAIL(&users.closed, connection, next);
 }
 
-/* Called when no pointer to them is left. */
+/* The caller has no pointer to a closed connection any more. */
 static void free_closed(void)
 {
 	struct connection *connection;
@@ -130,7 +130,7 @@ static bool find_id(struct connection *connection)
 	return found;
 }
 
-/* An older connection of the same user goes. */
+/* The new connection replaces an older connection of the same user. */
 static void log_in(struct connection *connection)
 {
 	struct connection **found = tsearch(connection, &users.tree, compare);
@@ -192,7 +192,10 @@ static void touch(struct connection *connection)
 				service.config.timeout, 0, 0);
 }
 
-/* When data last came in. What was read may be later than TCP, which counts jiffies. */
+/*
+ * Returns when data last came in. Data that was read may be later than TCP says, because TCP
+ * counts jiffies.
+ */
 static uint64_t heard_at(const struct connection *connection)
 {
 	int64_t idle = tw_tcp_idle(connection->fd);
@@ -201,7 +204,7 @@ static uint64_t heard_at(const struct connection *connection)
 	return at > connection->last ? at : connection->last;
 }
 
-/* The token gets the deadline that its user has: nobody asks the connection any more. */
+/* The token gets the deadline that its user has, because no connection is asked any more. */
 static void ask_no_more(struct connection *connection)
 {
 	struct timewheel_op op;
@@ -210,7 +213,7 @@ static void ask_no_more(struct connection *connection)
 		return;
 	tw_op_move(&op, connection->user, heard_at(connection) + connection->span,
 		   TIMEWHEEL_OPF_ABSOLUTE);
-	/* Somebody else may have cancelled it. */
+	/* Another program may have cancelled the token. */
 	if (tw_wheel_run(service.wheel, &op) < 0 && errno != ENOENT)
 		wheel_died(errno);
 }
@@ -252,14 +255,17 @@ void users_turn(void)
 	for (i = 0; i < n; i++) {
 		struct connection *connection = events[i].data.ptr;
 
-		/* Another connection's line may have closed it in this turn. */
+		/* A line of another connection may have closed this connection in this turn. */
 		if (connection->fd >= 0)
 			take_packet(connection);
 	}
 	users_flush();
 }
 
-/* The wheel has no token for this user, so its silence could not be noticed. */
+/*
+ * The user is refused because the wheel has no token for this user, whose silence could not be
+ * noticed.
+ */
 static void refuse(struct connection *connection, int err)
 {
 	static uint64_t said;
@@ -281,7 +287,7 @@ static void run_batch(void)
 			wheel_died(errno);
 }
 
-/* The connection's token existed with another timeout than the configured one. */
+/* Moves the connection's token, which existed with another timeout than the configured timeout. */
 static void move_token(struct connection *connection)
 {
 	struct timewheel_op op;
@@ -290,7 +296,7 @@ static void move_token(struct connection *connection)
 	tw_wheel_run(service.wheel, &op);
 }
 
-/* Handles the result of one operation. Returns whether the token is not right yet. */
+/* Handles the result of one operation. Returns whether the token still has a wrong timeout. */
 static bool handle(struct connection *connection, const struct timewheel_op *op,
 		   int result)
 {
@@ -334,8 +340,8 @@ void users_flush(void)
 }
 
 /*
- * Asks the connection. Returns whether its user gets the token again. Else the line
- * about the user has the time at which the timeout after the last data was over.
+ * Asks the connection. Returns true if its user has a token again. Otherwise the deadline in the
+ * line about the user is the end of the timeout after the last data.
  */
 static bool is_heard(const struct connection *connection, struct timewheel_event *event)
 {
@@ -360,7 +366,7 @@ bool users_silent(struct timewheel_event *event)
 	if (connection->asked && connection->expected && is_heard(connection, event))
 		return false;
 	connection->expected = false;
-	/* A packet that has come but has not been read yet counts too. */
+	/* A packet that has come and has not been read yet counts, too. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		connection->revived = true;
 		take_packet(connection);
@@ -417,7 +423,10 @@ static void set_listening(bool on)
 						 on ? SD_EVENT_ON : SD_EVENT_OFF));
 }
 
-/* There is no room: connections wait to be accepted, and the loop does not spin. */
+/*
+ * The pause lets connections wait to be accepted, because there is no room and the loop must not
+ * spin.
+ */
 static void pause_listening(int err)
 {
 	static uint64_t said;
@@ -500,7 +509,7 @@ static void add(int fd)
 		expect_login();
 }
 
-/* accept(2) returns errors of one connection, not only errors of the listener. */
+/* accept(2) also returns errors of a single connection, not only errors of the listener. */
 static bool passing(int err)
 {
 	return err == EINTR || err == ECONNABORTED || err == EPROTO ||

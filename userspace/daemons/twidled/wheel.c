@@ -16,8 +16,8 @@
 #define SLOTS		3600
 
 /*
- * A service whose wheel was the kernel's has left that wheel. A wheel that another service
- * still has, as its lock tells, stays.
+ * An earlier service of this configuration used the kernel's wheel, and this service does not.
+ * The wheel is destroyed, but a wheel that another service still uses, as its lock tells, stays.
  */
 static void destroy_left(void *name)
 {
@@ -44,7 +44,7 @@ void wheel_open(const struct config *config)
 	service.watch = config->watch != WATCH_NO;
 	service.wheel = tw_wheel_open_or_create(config->wheel, &setup, O_RDWR);
 	if (service.wheel) {
-		/* For destroy_left(). All timerfds of the machine share one lock. */
+		/* destroy_left() looks at this lock. */
 		if (!wheels_in_process())
 			flock(tw_wheel_fd(service.wheel), LOCK_SH | LOCK_NB);
 		return;

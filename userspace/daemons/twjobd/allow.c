@@ -10,7 +10,7 @@
 #include "allow.h"
 #include "verbs.h"
 
-/* What is wrong with a line, where that takes many words. */
+/* These messages tell what is wrong with a line, where this takes many words. */
 static const char bad_line[] =
 	"is not queues, rights and who: write it as in sms,mail-* put,take uid=www-data";
 static const char bad_queues[] =
@@ -18,7 +18,10 @@ static const char bad_queues[] =
 static const char bad_rights[] =
 	"has no such right: write some of put,take,answer,cancel,look,admin or all";
 
-/* The words of a line. "take" comes with the answers to what was taken. */
+/*
+ * Each class of verbs has a word in a line. The word "take" also permits the answers to jobs that
+ * were taken.
+ */
 static const struct {
 	const char *word;
 	unsigned int classes;
@@ -41,7 +44,7 @@ const char *allow_word(unsigned int classes)
 	return words[i].word;
 }
 
-/* Takes the first one of a list with commas. Returns false behind the last one. */
+/* Takes the first word of a list with commas. Returns false behind the last word. */
 static bool next_of(const char **list, struct bytes *word)
 {
 	if (!*list)
@@ -51,7 +54,7 @@ static bool next_of(const char **list, struct bytes *word)
 	return true;
 }
 
-/* A name, or the beginning of names and "*", which is cut off. */
+/* The text is a name, or the beginning of names followed by "*", which this function cuts off. */
 static bool is_pattern(struct bytes *name)
 {
 	bool begins = name->length && name->data[name->length - 1] == '*';
@@ -102,7 +105,7 @@ static bool parse_user(const char *name, uid_t *uid)
 		*uid = user->pw_uid;
 		return true;
 	}
-	/* strtoull() takes signs and blanks, too. */
+	/* strtoull() would accept a sign and blanks, too. */
 	if (*name < '0' || *name > '9')
 		return false;
 	number = strtoull(name, &end, 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the arguments of verbs mean: numbers, times, keys. This knows neither
- * queues nor jobs.
+ * What the arguments of verbs mean: numbers, times, keys. This file knows neither queues nor
+ * jobs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define NAME_BYTES	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
-/* Longest text of a number or a time. */
+/* A number or a time has at most this many bytes. */
 #define MAX_TEXT	40
 
 bool arg_is(struct bytes arg, const char *word)
@@ -30,7 +30,10 @@ bool arg_is_name(struct bytes arg)
 	return arg.length && arg.length < NAME_SIZE;
 }
 
-/* Reads digits. Returns the text behind them. NULL: there are none, or more than @most. */
+/*
+ * Reads digits. Returns the text behind them, or NULL if there are no digits or the number
+ * exceeds @most.
+ */
 static const char *digits(const char *text, uint64_t most, uint64_t *number)
 {
 	const char *at = text;
@@ -68,7 +71,7 @@ bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 	return false;
 }
 
-/* Reads "", or "." and digits, as ms. A part of a ms counts as a whole one. */
+/* Reads "", or "." and digits, as ms. A part of a ms counts as a whole ms. */
 static const char *fraction(const char *text, uint64_t *ms)
 {
 	uint64_t unit = 100;
@@ -125,7 +128,7 @@ static bool parse_zone(const char *text, int64_t *east)
 	return true;
 }
 
-/* Whether there is such a day: timegm() makes another one of 31 February. */
+/* Tells whether the day exists: timegm() turns 31 February into another day. */
 static bool is_day(struct tm date)
 {
 	int day = date.tm_mday;
@@ -190,7 +193,7 @@ bool arg_due(struct request *request, int i, uint64_t *due)
 	}
 	if (!arg_seconds(request, request->argv[i + 1], &ms))
 		return false;
-	/* The present ms has begun before now: one more, so that no job is early. */
+	/* The present ms has already begun. One ms is added, so that no job is early. */
 	*due = now_ms() + ms + (ms != 0);
 	if (*due > MAX_DUE)
 		*due = MAX_DUE;

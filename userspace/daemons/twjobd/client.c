@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Deliveries of a connection: see client.h. This knows no socket and no verb.
+ * Deliveries of a connection: see client.h. This file knows no socket and no verb.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "client.h"
 #include "holder.h"
 
-/* A connection may remember so many deliveries that are not out any more. */
+/* A connection may remember this many deliveries that have ended. */
 #define MANY	64
 
 struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
@@ -39,7 +39,7 @@ void client_forget(struct client *client, struct delivery *delivery)
 	free(delivery);
 }
 
-/* Forgets deliveries that any connection has answered, and those that have lapsed. */
+/* Forgets deliveries that any connection has answered, and deliveries whose lease has ended. */
 static void forget_ended(struct client *client)
 {
 	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;

@@ -2,12 +2,11 @@
 /*
  * Connections: see conn.h.
  *
- * An answer is final when the turn that it belongs to has been committed, or if its
- * verb says so, and only final bytes are sent. If the commit fails, all other answers
- * of the turn become errors.
- * A connection that does not take its answers is not heard until it does. One that sends
- * many commands has a backlog, of which each pass over all such connections carries out
- * some.
+ * An answer is final when the turn that it belongs to has been committed, or if its verb says so,
+ * and only final bytes are sent. If the commit fails, all other answers of the turn become
+ * errors. A connection that does not take its answers is not heard until it takes them. A
+ * connection that sends many commands has a backlog, and each pass over all such connections
+ * carries out a part of each backlog.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,57 +27,66 @@
 #include "take.h"
 #include "verbs.h"
 
-/* Connections that are heard, and accepted, in a row. */
+/* This many connections are heard, or accepted, in a row. */
 #define TURN		256
 #define RECEIVE		65536
-/* With so many bytes of answers a connection is not heard. */
+/* A connection with this many bytes of answers is not heard. */
 #define MAX_OUT		(1 << 20)
-/* Jobs for whose rows is asked at once. */
+/* One question to the store asks for the rows of this many jobs. */
 #define ASK_AT_ONCE	500
-/* A stop hears connections at most so often: a client may send without an end. */
+/* A stop hears connections at most this often, because a client may send without an end. */
 #define MAX_STOP	64
 /*
- * So many ns are spent on one connection's commands until the other ones' have had their
- * turn, if one command does not take longer; or the time that so many commands take which
- * need no further step.
+ * The commands of one connection get this many ns before other connections have their turn. A
+ * single command may take longer, and so may the first SLICE_LEAST commands, if none has further
+ * steps.
  */
 #define SLICE		150000
 #define SLICE_LEAST	32
-/* After a wrong password the answer takes so many us. */
+/* The answer to a wrong password comes this many us later. */
 #define LATE		USEC_PER_SEC
-/* All connections together have so many bytes of commands and answers, and some bodies. */
+/*
+ * The commands and answers of all connections have at most this many bytes, and room for some
+ * bodies.
+ */
 #define MAX_ALL		(128ULL << 20)
 #define SOME_BODIES	4
-/* While there is little room, a connection with so many bytes has to move in so many ns. */
+/*
+ * While there is little room, a connection with this many bytes has to send or read within this
+ * many ns.
+ */
 #define MUCH		65536
 #define STALLED		(10 * NSEC_PER_SEC)
-/* Connections of root, beyond the limit of others. */
+/* Root may have this many connections beyond the limit of other users. */
 #define RESERVED	16
-/* Bytes of a command beside its body. */
+/* A command may have this many bytes beside its body. */
 #define MAX_COMMAND	(1 << 20)
-/* A commit that took longer than so many ns counts as one of this length, see gather(). */
+/* A commit that took longer than this many ns counts as if it had taken this long: see gather(). */
 #define MAX_GATHER	(10 * NSEC_PER_MSEC)
 
 struct conn {
 	LIST_ENTRY(conn) all;
-	TAILQ_ENTRY(conn) next;	/* of those with something to do at the end */
+	TAILQ_ENTRY(conn) next;	/* of @busy: it has something to do at the turn's end */
 	TAILQ_ENTRY(conn) next_more;
 	struct client client;
 	int fd;
-	uint32_t events;	/* that epoll looks for */
+	uint32_t events;	/* the events that epoll looks for */
 	struct buffer in, out;
 	size_t final;		/* bytes of @out that may be sent */
-	uint64_t sent;		/* bytes of the whole stream */
-	unsigned int answers;	/* in @out behind @final */
-	size_t skip;		/* bytes of a too long argument yet to come */
-	size_t too_big;		/* the length of such a one in the command that is coming */
+	uint64_t sent;		/* bytes of the whole stream that have been sent */
+	unsigned int answers;	/* the number of answers in @out behind @final */
+	size_t skip;		/* bytes of a too long argument that are still to come */
+	size_t too_big;		/* the length of the coming command's longest such argument */
 	bool dead, listed;
-	uint64_t expected;	/* the turn that may wait for the next command */
-	struct guest guest;	/* until it has given the password */
-	/* Commands have come that have not been carried out; @more: they can be now. */
+	uint64_t expected;	/* the turn that may wait for its next command */
+	struct guest guest;	/* waits until it has given the password */
+	/*
+	 * @backlog: commands have come and are not carried out yet. @more: they can be carried
+	 * out now.
+	 */
 	bool backlog, more;
-	size_t bytes;		/* of memory that @in and @out have, as conns.bytes has it */
-	uint64_t moved;		/* when bytes came or went last: ns */
+	size_t bytes;		/* bytes of memory of @in and @out, as conns.bytes counts them */
+	uint64_t moved;		/* ns: when bytes last came or went */
 	sd_event_source *late;	/* while the answer to a wrong password waits */
 };
 
@@ -88,14 +96,14 @@ static TAILQ_HEAD(backlogs, conn) more = TAILQ_HEAD_INITIALIZER(more);
 
 static struct {
 	int epoll;
-	uint64_t count, number;	/* @count: without guests */
-	uint64_t bytes;		/* of all connections' commands and answers */
-	uint64_t reclaimed;	/* when connections that stall were looked for: ns */
+	uint64_t count, number;	/* @count: connections without guests */
+	uint64_t bytes;		/* the sum of all connections' @bytes */
+	uint64_t reclaimed;	/* ns: when stalled connections were last looked for */
 	bool fresh;		/* a connection without backlog has been heard */
 	bool stopping;
-	sd_event_source *go_on;	/* runs while there are some with @more */
-	uint64_t turn;		/* the number of the present one, from 1 */
-	uint64_t expected;	/* how many connections it may wait for */
+	sd_event_source *go_on;	/* runs while the list @more is not empty */
+	uint64_t turn;		/* the number of the present turn, from 1 */
+	uint64_t expected;	/* the number of connections that the turn may wait for */
 } conns;
 
 static uint64_t most_bytes(void)
@@ -108,7 +116,7 @@ static bool is_over(void)
 	return conns.bytes > most_bytes();
 }
 
-/* To be called when @in or @out may have changed. */
+/* The caller may have changed @in or @out. */
 static void count_bytes(struct conn *conn)
 {
 	conns.bytes -= conn->bytes;
@@ -162,7 +170,7 @@ static int on_late(sd_event_source *source, uint64_t time, void *data)
 	return 0;
 }
 
-/* The password was wrong: neither is this answered at once, nor are further ones heard. */
+/* The password was wrong. Neither is the answer sent at once, nor are further passwords heard. */
 static void make_late(struct conn *conn)
 {
 	conn->client.late = false;
@@ -170,12 +178,12 @@ static void make_late(struct conn *conn)
 					on_late, conn));
 }
 
-/* An answer is complete: so are the deliveries in it. */
+/* An answer is complete, and with it the deliveries in the answer. */
 static void count_answer(struct conn *conn)
 {
 	if (conn->client.late)
 		make_late(conn);
-	/* An answer behind one that waits for the commit waits as well. */
+	/* An answer behind an answer that waits for the commit has to wait, too. */
 	if (conn->client.final && !conn->answers)
 		conn->final = conn->out.length;
 	else
@@ -185,7 +193,7 @@ static void count_answer(struct conn *conn)
 	make_busy(conn);
 }
 
-/* A take that waited has its answer; what came behind it goes on. */
+/* A take that waited has its answer. Commands behind the take go on after that. */
 static void resume(struct client *client)
 {
 	count_answer(conn_of(client));
@@ -194,7 +202,7 @@ static void resume(struct client *client)
 static void replace_answers(struct conn *conn, int error)
 {
 	conn->out.length = conn->final;
-	/* Neither "done" nor "not done" would be true. */
+	/* The client gets no answer: neither "done" nor "not done" would be true. */
 	if (error == -EINPROGRESS) {
 		conn->dead |= conn->answers;
 		return;
@@ -241,7 +249,7 @@ static void destroy(struct conn *conn)
 	free(conn);
 }
 
-/* Returns whether all has been taken. */
+/* Returns whether the client has taken all answers. */
 static bool send_some(struct conn *conn)
 {
 	size_t done = 0;
@@ -271,14 +279,14 @@ static bool send_some(struct conn *conn)
 	return !conn->out.length;
 }
 
-/* Whether more commands can be of use now. */
+/* Returns whether more commands can be of use now. */
 static bool may_hear(const struct conn *conn)
 {
 	return conn->out.length < MAX_OUT && !conn->client.quit && !conn->late &&
 	       !conn->backlog;
 }
 
-/* What is to be heard of the connection. While a take waits, only its end is. */
+/* Sets the events to look for. While a take waits, only the end of the connection counts. */
 static void set_events(struct conn *conn)
 {
 	struct epoll_event wanted = { .data.ptr = conn };
@@ -309,7 +317,7 @@ static void skip(struct conn *conn, size_t at)
 	conn->skip -= bytes;
 }
 
-/* A too long argument becomes an empty one, and the command an error. */
+/* Replaces a too long argument by an empty one. The command then gets an error. */
 static void begin_skip(struct conn *conn, size_t at,
 		       const struct resp_parsed *parsed)
 {
@@ -327,7 +335,7 @@ static void begin_skip(struct conn *conn, size_t at,
 	skip(conn, header + sizeof(empty) - 1);
 }
 
-/* A guest that has given its password takes one of the places for such ones. */
+/* A guest that has given its password takes a place of max_connections. */
 static void let_in(struct conn *conn)
 {
 	if (!conn->client.known || !conn->guest.waits)
@@ -335,7 +343,7 @@ static void let_in(struct conn *conn)
 	door_leave(&conn->guest);
 	if (conns.count++ < max_connections)
 		return;
-	/* Its answer says that it has got in. */
+	/* The answer that waits says that the guest has got in, which is not true. */
 	conn->out.length = conn->final;
 	conn->answers = 0;
 	reply_error(&conn->client.reply, "FULL there are too many connections");
@@ -343,7 +351,7 @@ static void let_in(struct conn *conn)
 	count_answer(conn);
 }
 
-/* The answer to the command that has come, or to its last step, may be complete. */
+/* The answer to the command, or to the last step of a command, may be complete. */
 static void end_command(struct conn *conn)
 {
 	if (!conn->client.waiter && !conn->client.step)
@@ -379,7 +387,7 @@ static bool may_run(const struct conn *conn)
 	       !conn->skip && !conn->late && conn->out.length < MAX_OUT;
 }
 
-/* The longest argument that is accepted now. */
+/* Returns the length of the longest argument that is accepted now. */
 static uint64_t longest(const struct conn *conn)
 {
 	if (conn->guest.waits || conns.bytes > most_bytes() / 4 * 3)
@@ -387,7 +395,7 @@ static uint64_t longest(const struct conn *conn)
 	return store_longest_body();
 }
 
-/* What a command may have, as far as it has come. */
+/* Returns how many bytes of a command may have come before the command is complete. */
 static uint64_t longest_command(const struct conn *conn)
 {
 	return conn->guest.waits ? GUEST_BYTES : config.max_body + MAX_COMMAND;
@@ -400,7 +408,7 @@ static void end_talk(struct conn *conn, const char *error)
 	count_answer(conn);
 }
 
-/* What is at @at is not a command that can be carried out now. */
+/* The bytes at @at are no command that can be carried out now. */
 static void run_other(struct conn *conn, size_t at, const struct resp_parsed *parsed)
 {
 	if (parsed->found == RESP_WRONG)
@@ -413,7 +421,7 @@ static void run_other(struct conn *conn, size_t at, const struct resp_parsed *pa
 		end_talk(conn, "ERR Protocol error: too long a command");
 }
 
-/* Carries out one command, or a step of one. Returns how many bytes of @in it had. */
+/* Carries out one command, or a step of a command. Returns the command's bytes of @in. */
 static size_t run_next(struct conn *conn, size_t at, enum resp_found *found)
 {
 	static struct command command;
@@ -432,13 +440,13 @@ static size_t run_next(struct conn *conn, size_t at, enum resp_found *found)
 		return 0;
 	}
 	run_command(conn, &command);
-	/* What comes behind a take can be in the same turn. */
+	/* Commands behind a take can then be in the same turn. */
 	if (conn->client.waiter && parsed.used < in.length)
 		take_serve();
 	return parsed.used;
 }
 
-/* Carries out commands that have come. If that takes long, there is a backlog. */
+/* Carries out commands that have come. If the commands take long, the rest is a backlog. */
 static void run_commands(struct conn *conn)
 {
 	uint64_t end = conns.stopping ? UINT64_MAX : monotonic_ns() + SLICE;
@@ -459,7 +467,7 @@ static void run_commands(struct conn *conn)
 	count_bytes(conn);
 }
 
-/* Its backlog is carried out as soon as the other connections have been heard. */
+/* The backlog is carried out as soon as the other connections have been heard. */
 static void join_more(struct conn *conn)
 {
 	if (conn->more || !conn->backlog || !may_run(conn))
@@ -490,7 +498,7 @@ static bool hear(struct conn *conn)
 	return true;
 }
 
-/* The jobs for whose rows the commands of this connection will ask. Returns their number. */
+/* Writes the jobs for whose rows the commands of this connection will ask. Returns their number. */
 static int look_ahead(const struct conn *conn, int64_t *ids, int room)
 {
 	static struct command command;
@@ -513,8 +521,8 @@ static int look_ahead(const struct conn *conn, int64_t *ids, int room)
 }
 
 /*
- * With a shared store each question costs a way there and back: for the commands of all
- * these connections there is one.
+ * With a shared store each question costs a round trip, so the commands of all these connections
+ * ask in one question.
  */
 static void ask_at_once(const struct epoll_event *ready, int count)
 {
@@ -534,7 +542,7 @@ static void send_final(struct conn *conn)
 		send_some(conn);
 }
 
-/* What a client has sent before it ended the connection is carried out. */
+/* Commands that a client sent before it ended the connection are carried out. */
 static void hear_one(struct conn *conn, uint32_t events, bool *heard)
 {
 	make_busy(conn);
@@ -548,7 +556,7 @@ static void hear_one(struct conn *conn, uint32_t events, bool *heard)
 	}
 }
 
-/* Carries out the commands that have come. Returns whether any bytes have. */
+/* Carries out the commands that have come. Returns whether any bytes have come. */
 static bool hear_ready(void)
 {
 	struct epoll_event ready[TURN];
@@ -605,10 +613,11 @@ static int on_conns(sd_event_source *source, int fd, uint32_t events,
 }
 
 /*
- * Before a commit. The clients that the commit before has answered will soon send their next
- * commands. If this commit did not wait for them, the clients would fall into two groups, of
- * which each waits for the other's commit. It waits only if the last commit was a short while
- * ago, and it sleeps for at most half the time that the last commit took.
+ * This function runs before a commit. The clients that got their answers from the last commit
+ * will soon send their next commands. If this commit did not wait for them, the clients would
+ * fall into two groups, and each group would wait for the other's commit. The function waits only
+ * if the last commit was a short while ago, and the function sleeps for at most half the time
+ * that the last commit took.
  */
 static void gather(void)
 {
@@ -633,7 +642,10 @@ static void gather(void)
 	conns.expected = 0;
 }
 
-/* While no other connection sends commands, a backlog is one turn, up to a turn's length. */
+/*
+ * While no other connection sends commands, a whole backlog is in one turn, up to a turn's
+ * length.
+ */
 static void fill_turn(void)
 {
 	conns.fresh = false;
@@ -690,7 +702,7 @@ static void reclaim(void)
 	}
 }
 
-/* Sends what can be sent, and ends those that have ended. */
+/* Sends the answers that can be sent, and destroys connections that have ended. */
 static void settle_all(void)
 {
 	struct conn *conn;
@@ -709,8 +721,8 @@ static void settle_all(void)
 }
 
 /*
- * The end of a turn of the loop. Commands that waited for a take, or for room, are
- * carried out by on_more(), as no event will tell of them.
+ * The end of a turn of the loop. Commands that waited for a take, or for room, are carried out by
+ * on_more(), because no event will tell of them.
  */
 static void finish(void)
 {
@@ -725,7 +737,7 @@ static void finish(void)
 	settle_all();
 	reclaim();
 	settle_all();
-	/* What connections that have ended gave back. */
+	/* This turn has the jobs that ended connections gave back. */
 	turn_end();
 	must(sd_event_source_set_enabled(conns.go_on, TAILQ_EMPTY(&more) ?
 					 SD_EVENT_OFF : SD_EVENT_ONESHOT));
@@ -760,12 +772,12 @@ static struct conn *add(int fd)
 	return conn;
 }
 
-/* A guest has to leave: there are too many, or it has been one for too long. */
+/* A guest has to leave, because there are too many guests or because its time is over. */
 static void show_out(struct guest *guest)
 {
 	struct conn *conn = (struct conn *)((char *)guest - offsetof(struct conn, guest));
 
-	/* Its password may have come meanwhile. */
+	/* The guest's password may have come meanwhile. */
 	if (may_run(conn) && hear(conn))
 		run_commands(conn);
 	make_busy(conn);
@@ -868,11 +880,11 @@ void conn_listen(int fd)
 {
 	sd_event_source *source;
 
-	/* The service manager's are not. */
+	/* A socket of the service manager may be in blocking mode. */
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	must(sd_event_add_io(event, &source, fd, EPOLLIN, on_listener, NULL));
 	must(sd_event_source_set_floating(source, true));
-	/* While there are no files for one more the loop is not to spin. */
+	/* The loop must not spin while there is no free file descriptor for one more connection. */
 	must(sd_event_source_set_ratelimit(source, USEC_PER_SEC, 1000));
 	sd_event_source_unref(source);
 }
@@ -906,8 +918,8 @@ static void stop_some(void)
 }
 
 /*
- * Runs when the loop is to end, but before it does: a command that is carried out now may add
- * a timer or a file to the loop.
+ * This function runs before the loop ends, because a command that is carried out now may add a
+ * timer or a file to the loop.
  */
 static int on_end(sd_event_source *source, void *unused)
 {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections: bytes come in, commands are carried out in their order, and answers
- * go out in the same order once they are durable. This knows no verb.
+ * Connections: bytes come in, commands are carried out in their order, and answers go out in the
+ * same order once they are durable. This part knows no verb.
  */
 #ifndef TWJOBD_CONN_H
 #define TWJOBD_CONN_H
 
-/* Files that there may be besides those of config.max_connections. */
+/* The daemon opens this many files besides the connections of config.max_connections. */
 #define MORE_FILES	128
 
-/* Connections are accepted from a socket that listens. */
+/* Accepts connections from the socket @fd, which listens. */
 void conn_listen(int fd);
-/* When the loop ends, what clients have sent by then is answered first. */
+/*
+ * Starts the connections. When the loop ends, commands that clients have sent are answered first.
+ */
 void conn_start(void);
 
 #endif /* TWJOBD_CONN_H */

@@ -39,7 +39,9 @@ void disk_give_ballast(void)
 		say("%s: %s", path, strerror(errno));
 }
 
-/* There is to be more room than the ballast takes, so that the disk is not full again at once. */
+/*
+ * There must be more room than the ballast takes. Otherwise the disk would be full again at once.
+ */
 static bool has_room(void)
 {
 	struct statvfs disk;

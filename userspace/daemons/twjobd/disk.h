@@ -11,13 +11,16 @@
 
 /* Makes the ballast file. Its lock says that a twjobd uses the store. */
 void disk_open(const char *path);
-/* A write has found the disk full: the ballast is given up. */
+/* Gives up the ballast, because a write has found the disk full. */
 void disk_give_ballast(void);
 /* Takes the ballast again, if there is room for it. */
 void disk_take_ballast(void);
-/* Whether the disk was full, and there is no room yet for the ballast. */
+/* Tells whether the disk was full and has no room for the ballast yet. */
 bool disk_is_full(void);
-/* After an error a file system may become read-only, and still say that a sync succeeded. */
+/*
+ * Tells whether the file system has become read-only. After an error a file system may do this
+ * and still say that a sync succeeded.
+ */
 bool disk_is_read_only(void);
 
 #endif /* TWJOBD_DISK_H */

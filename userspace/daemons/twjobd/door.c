@@ -9,7 +9,7 @@
 TAILQ_HEAD(guests, guest);
 
 static struct {
-	struct guests guests;		/* the oldest one first */
+	struct guests guests;		/* the oldest guest first */
 	unsigned int count;
 	sd_event_source *timer;
 	void (*end)(struct guest *guest);
@@ -43,8 +43,8 @@ void door_start(void (*end)(struct guest *guest))
 }
 
 /*
- * An owner of one IPv6 address has all addresses with the same first half, so that half
- * counts. A socket of IPv6 shows an address of IPv4 in the last half, which counts then.
+ * The owner of an IPv6 address has all addresses with the same first half, so the first half
+ * counts. An IPv6 socket shows an IPv4 address in the last half, which counts then.
  */
 static struct in6_addr address_of(const struct sockaddr_storage *peer)
 {
@@ -60,7 +60,7 @@ static struct in6_addr address_of(const struct sockaddr_storage *peer)
 	return from;
 }
 
-/* @alike: how many guests have this address. */
+/* @alike is the number of guests that have this address. */
 static struct guest *first_alike(const struct in6_addr *from, unsigned int *alike)
 {
 	struct guest *guest, *first = NULL;

@@ -12,23 +12,23 @@
 
 #include "twjobd.h"
 
-/* So many guests there are at most, and so many from one address. */
+/* There are at most this many guests, and at most this many from one address. */
 #define MAX_GUESTS	100
 #define MAX_ALIKE	10
-/* Bytes that a guest may have sent, or not read. */
+/* A guest may have sent this many bytes, or have this many bytes unread. */
 #define GUEST_BYTES	65536
 #define GUEST_TIME	(30 * USEC_PER_SEC)
 
 struct guest {
 	TAILQ_ENTRY(guest) next;
 	struct in6_addr from;
-	uint64_t end;		/* when it has to have given the password: us */
-	bool waits;		/* it is a guest */
+	uint64_t end;		/* us: when it has to have given the password */
+	bool waits;		/* true while it is a guest */
 };
 
-/* Sets what ends a connection because it is a guest. @end calls door_leave() at once. */
+/* @end ends the connection of a guest that has to leave. @end calls door_leave() at once. */
 void door_start(void (*end)(struct guest *guest));
-/* If there are too many guests, the oldest one is ended. */
+/* Adds a guest. If there are too many guests, the oldest guest is ended. */
 void door_enter(struct guest *guest, const struct sockaddr_storage *peer);
 /* The guest has given its password, or its connection has ended. */
 void door_leave(struct guest *guest);

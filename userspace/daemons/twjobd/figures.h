@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Figures: what TW.STATS and TW.METRICS tell of the daemon, its store, or a queue.
+ * Figures that TW.STATS and TW.METRICS tell of the daemon, its store, or a queue.
  */
 #ifndef TWJOBD_FIGURES_H
 #define TWJOBD_FIGURES_H
@@ -10,9 +10,9 @@
 #define MAX_FIGURES	28
 
 /*
- * @name is that of TW.STATS, @metric that of TW.METRICS, or NULL if it is not told there. A
- * metric whose name ends in _total only grows. One that ends in _seconds has its value
- * here in ms.
+ * @name is the figure's name in TW.STATS, @metric its name in TW.METRICS. A name is NULL if the
+ * figure is not told there. A metric whose name ends in _total only grows. A metric whose name
+ * ends in _seconds has its value here in ms.
  */
 struct figure {
 	const char *name;
@@ -20,7 +20,7 @@ struct figure {
 	const char *metric, *help;
 };
 
-/* @queue: the queue's name, or NULL. */
+/* @queue is the queue's name, or NULL. */
 struct figures {
 	const char *queue;
 	size_t count;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Groups: see group.h. Only those are known here whose bucket is not full, or that have jobs
- * with workers.
+ * Groups: see group.h. This file knows only groups whose bucket is not full, and groups that have
+ * jobs with workers.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -13,25 +13,28 @@
 #include "limit.h"
 #include "turn.h"
 
-/* With so many groups further ones have no limit. */
+/* There are at most this many groups. Further groups have no limit. */
 #define MAX_GROUPS	65536
 #define BUCKETS		4096
-/* Groups that are not needed any more are looked for so often, ns. */
+/* Groups that are not needed any more are looked for at most once in this many ns. */
 #define SWEEP		NSEC_PER_SEC
-/* So many waiting jobs are looked at in one go. */
+/* This many waiting jobs are looked at in one step. */
 #define SLICE		100
 
-/* @full: see limit_bucket(). @freed: of @places, and no waiting job has been told yet. */
+/*
+ * @full: see limit_bucket(). @freed is the number of @places that are free and that no waiting
+ * job has got yet.
+ */
 struct group {
 	LIST_ENTRY(group) next;
-	LIST_ENTRY(group) opening;	/* while some are freed */
+	LIST_ENTRY(group) opening;	/* in @opening while @freed is not 0 */
 	struct queue *queue;
 	uint64_t full, places, freed;
 	uint8_t length;
 	char name[];
 };
 
-/* The place that a job has in its group. */
+/* A job has a place in its group. */
 struct place {
 	LIST_ENTRY(place) next;
 	int64_t job;
@@ -56,7 +59,7 @@ static size_t bucket_of(const struct options *options)
 	return hash % BUCKETS;
 }
 
-/* NULL: it is not known. */
+/* Returns NULL if the group is not known. */
 static struct group *find(const struct queue *queue, const struct options *options)
 {
 	struct group *group;
@@ -98,7 +101,7 @@ static bool is_needed(const struct group *group, uint64_t now)
 	return group->full > now || group->places || group->freed;
 }
 
-/* Forgets groups: those of a queue, or with NULL those that are not needed any more. */
+/* Forgets the groups of a queue or, if @queue is NULL, the groups that are not needed any more. */
 static void forget(const struct queue *queue)
 {
 	uint64_t now = limit_now();
@@ -127,7 +130,7 @@ void group_forget(struct queue *queue)
 	queue->groups = (struct groups) { .looks = queue->row.waiting };
 }
 
-/* NULL: there are too many. */
+/* Returns NULL if there are too many groups. */
 static struct group *find_or_make(struct queue *queue, const struct options *options)
 {
 	struct group *group = find(queue, options);
@@ -152,7 +155,7 @@ static struct group *find_or_make(struct queue *queue, const struct options *opt
 	return group;
 }
 
-/* The job, which is with a worker, has a place in its group. */
+/* Gives the job, which is with a worker, a place in its group. */
 static void take_place(struct queue *queue, int64_t job, const struct options *options)
 {
 	struct place *place = find_place(job);
@@ -184,7 +187,7 @@ void group_learn(struct queue *queue)
 	queue->groups.knows = true;
 }
 
-/* A waiting job is due again as it was. */
+/* Ends the job's wait: the job is due as it was before. */
 static int open_job(struct queue *queue, int64_t id)
 {
 	struct timewheel_token token;
@@ -195,7 +198,7 @@ static int open_job(struct queue *queue, int64_t id)
 	       job_change(queue, &job, &token, 0, CHANGE_TO_NEW);
 }
 
-/* Opens the first @count waiting jobs of the group, or as many as there are. */
+/* Opens the first @count waiting jobs of the group, or all of them if there are fewer. */
 static int open_first(const struct group *group, uint64_t count)
 {
 	struct bytes name = { group->name, group->length };
@@ -252,7 +255,7 @@ void group_release(int64_t job)
 	must(sd_event_source_set_enabled(groups.opener, SD_EVENT_ONESHOT));
 }
 
-/* Opens the next waiting job, or leaves it to wait. @from is at its group, or behind. */
+/* Opens the next waiting job, or leaves the job to wait. @from is at the job's group, or behind. */
 static int look_at_next(struct queue *queue)
 {
 	struct groups *at = &queue->groups;
@@ -276,7 +279,7 @@ static int look_at_next(struct queue *queue)
 		at->opened++;
 		return open_job(queue, id);
 	}
-	/* The next name is that with a zero byte behind. */
+	/* A zero byte at the end makes the next name in the order. */
 	at->from[at->length++] = '\0';
 	at->opened = 0;
 	return 0;
@@ -296,7 +299,7 @@ bool group_open_some(struct queue *queue)
 	return !result;
 }
 
-/* A new token counts no delivery, so the store has to. */
+/* A new token begins its count of deliveries again, so the store has to keep the count. */
 static int keep_count(struct job *job, const struct timewheel_event *event)
 {
 	if (job->attempts || event->delivery < 2)
@@ -305,7 +308,7 @@ static int keep_count(struct job *job, const struct timewheel_event *event)
 	return turn_begin() ?: turn_result(store->change(job, SAME_BODY));
 }
 
-/* The token is parked. */
+/* Lets the job wait. Its token is parked. */
 static int wait_for_place(struct queue *queue, struct job *job, const struct options *options,
 			  const struct timewheel_event *event)
 {

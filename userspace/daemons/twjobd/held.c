@@ -2,8 +2,8 @@
 /*
  * Deliveries over a planned restart: see held.h.
  *
- * A new wheel cannot give a delivery the handle and the number that it had. The wheel has
- * another delivery in its place, and this part knows which receipt the worker has for it.
+ * A new wheel cannot give a delivery the handle and the number that it had. The wheel has another
+ * delivery in place of the old one, and this part knows which receipt the worker has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,16 @@
 #include "resp.h"
 #include "turn.h"
 
-/* @now: what the wheel has in place of the delivery; all zeros if there is nothing. */
+/*
+ * @now is the receipt of the delivery that replaces the old one. @now is all zeros if there is
+ * none.
+ */
 struct going_on {
 	struct held before;
 	struct receipt now;
 };
 
-/* struct going_on, by the numbers of the jobs. */
+/* The buffer has structures going_on, in the order of the jobs' numbers. */
 static struct buffer all;
 
 static int by_job(const void *key, const void *of)
@@ -35,7 +38,7 @@ static struct going_on *find(uint64_t job)
 				    sizeof(struct going_on), by_job) : NULL;
 }
 
-/* Both are receipts of one job. */
+/* Both receipts must belong to one job. */
 static bool is_same(const struct receipt *a, const struct receipt *b)
 {
 	return a->epoch == b->epoch && a->handle == b->handle && a->delivery == b->delivery;
@@ -68,7 +71,7 @@ static void save_delivery(struct queue *queue, const struct timewheel_token *tok
 		turn_result(store->save_held(&held));
 }
 
-/* A worker has had the job, and only the wheel has counted that. */
+/* A worker has had the job, and only the wheel has counted this try. */
 static void save_first_try(const struct timewheel_token *token)
 {
 	struct job job;
@@ -131,7 +134,10 @@ static void go_on(struct going_on *one)
 
 void held_go_on(void)
 {
-	/* A start after a kill must not find it again. */
+	/*
+	 * The store forgets the deliveries at this call, because a start after a kill must not
+	 * find them.
+	 */
 	if (store->take_held && store->take_held(add))
 		die(0, "the store does not tell what workers have");
 	for (size_t at = 0; at < all.length; at += sizeof(struct going_on))

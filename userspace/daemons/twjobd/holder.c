@@ -10,10 +10,10 @@
 #include "holder.h"
 
 #define BUCKETS		4096
-/* So many deliveries that are not out any more may be remembered. */
+/* This many deliveries that have ended may be remembered. */
 #define MANY		1024
 
-/* A client, as it was when it took jobs. @refs: of its deliveries, and one of the client. */
+/* A holder is a client as it was when it took jobs. @refs counts its deliveries and the client. */
 struct holder {
 	size_t refs;
 	uint64_t number;
@@ -30,7 +30,7 @@ struct held_job {
 
 static struct {
 	LIST_HEAD(, held_job) buckets[BUCKETS];
-	/* With so @many it is time to forget those that are not out any more. */
+	/* When there are so @many it is time to forget deliveries that have ended. */
 	size_t count, many;
 } all = { .many = MANY };
 
@@ -46,7 +46,7 @@ void holder_end(struct client *client)
 	client->holder = NULL;
 }
 
-/* The client's, with the name that it has now. */
+/* Returns the client's holder with the name that the client has now. */
 static struct holder *holder_now(struct client *client)
 {
 	struct holder *holder = client->holder;
@@ -99,7 +99,7 @@ static bool is_out(const struct held_job *held)
 	return queue && queue_holds(queue, held->handle, held->delivery, &token);
 }
 
-/* Most are forgotten when their jobs are changed. Leases that are over change nothing. */
+/* Most deliveries are forgotten when their jobs are changed. The end of a lease changes no job. */
 static void forget_ended(void)
 {
 	struct held_job *held, *next;

@@ -10,8 +10,8 @@
 #include "turn.h"
 
 /*
- * Registers a token for a job that has none: the queue is being loaded, or the token has
- * been lost.
+ * Registers a token for a job that has no token, because the queue is being loaded or the token
+ * has been lost.
  */
 static int load_token(struct queue *queue, const struct job *job,
 		      struct timewheel_token *token)
@@ -44,7 +44,7 @@ int job_find(struct queue *queue, int64_t id, bool change, struct job *job,
 	return result == -ENOENT ? load_token(queue, job, token) : result;
 }
 
-/* Finds the key by the tokens at its places. @busy: the turn has changed one of their jobs. */
+/* Finds the key by the tokens at its places. @busy: the turn has changed a job of these tokens. */
 static int find_by_places(struct queue *queue, struct bytes key, struct job *job,
 			  struct timewheel_token *token, bool *busy)
 {
@@ -71,7 +71,7 @@ static int find_by_places(struct queue *queue, struct bytes key, struct job *job
 	return result ?: -ENOENT;
 }
 
-/* A shared store finds the key's row by itself. */
+/* Finds the key by the store: a shared store finds the key's row by itself. */
 static int find_by_store(struct queue *queue, struct bytes key, struct job *job,
 			 struct timewheel_token *token, bool *busy)
 {
@@ -122,7 +122,7 @@ int job_remove(struct queue *queue, const struct job *job,
 	return 0;
 }
 
-/* The body is removed. */
+/* Keeps the job as done, without its body. */
 static int make_done(struct queue *queue, struct job *job,
 		     const struct timewheel_token *token, uint32_t delivery)
 {
@@ -149,7 +149,7 @@ int job_finish(struct queue *queue, struct job *job, const struct timewheel_toke
 	struct options options;
 	int result = job->unique ? store->get_options(job->id, &options) : -ENOENT;
 
-	/* Also if they are missing, see job_settings(). */
+	/* The job is removed, too, if its options are missing: see job_settings(). */
 	if (result == -ENOENT)
 		return job_remove(queue, job, token, delivery);
 	if (result)
@@ -158,7 +158,7 @@ int job_finish(struct queue *queue, struct job *job, const struct timewheel_toke
 	return make_done(queue, job, token, delivery);
 }
 
-/* Once the disk is known to be full, the end of the job matters more. */
+/* While the disk is full nothing is noted, because the end of the job matters more. */
 int job_note_done(struct queue *queue, const struct job *job)
 {
 	struct done done;
@@ -166,7 +166,7 @@ int job_note_done(struct queue *queue, const struct job *job)
 	if (queue->row.keep_done <= 0 || store->is_full())
 		return 0;
 	done = (struct done) { .ended = now_ms(), .job = *job };
-	/* The store has no count of a first delivery. */
+	/* The store does not count a first delivery. */
 	done.job.attempts = job->attempts ?: 1;
 	return turn_begin() ?:
 	       turn_result(store->add_done(&done, job_done_since(queue)));
@@ -188,7 +188,7 @@ int job_settings(const struct queue *queue, const struct job *job, struct option
 	*settings = NO_OPTIONS;
 	if (job->options)
 		result = store->get_options(job->id, settings);
-	/* They are missing only in a store that somebody else has changed. */
+	/* Options are missing only in a store that another program has changed. */
 	if (result == -ENOENT)
 		result = 0;
 	settings->lease = settings->lease ?: queue->row.lease;
@@ -201,7 +201,7 @@ int job_settings(const struct queue *queue, const struct job *job, struct option
 	return result;
 }
 
-/* Up to a tenth more, so that jobs that failed together do not come again together. */
+/* The time grows by up to a tenth, so that jobs that failed together do not return together. */
 uint64_t job_backoff(const struct job *job, const struct options *settings)
 {
 	uint64_t ms = settings->backoff, seed[2] = { job->id, job->attempts }, chance;
@@ -258,7 +258,7 @@ int job_copy_more(const struct job *from, const struct job *to)
 	return result;
 }
 
-/* Once the disk is known to be full, the end of the delivery matters more. */
+/* While the disk is full nothing is noted, because the end of the delivery matters more. */
 int job_note_failure(struct job *job, struct bytes reason)
 {
 	struct failure failure = { };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Wheels and store in step: see keep.h. All is done in slices, between which
- * commands are carried out.
+ * Wheels and store in step: see keep.h. All work is done in slices, between which commands are
+ * carried out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,27 +16,27 @@
 
 #define SLICE		500
 #define INTERVAL	USEC_PER_SEC
-/* So many ms a token may be late: its delivery may have been given back for a while. */
+/* A token may be this many ms late, because its delivery may have been given back for a while. */
 #define LATE		5000
 /*
- * Walks through buried jobs, which may be many, take a part of the time, but begin again after
- * so many ms at the latest.
+ * Walks through buried jobs, which may be many, take one WALK_PART-th of the time. But a new
+ * walk begins after at most LONGEST_WALK ms.
  */
 #define WALK_PART	16
 #define LONGEST_WALK	600000
-/* A queue is looked at so often for done jobs that have been kept for too long, ms. */
+/* Queues are searched every TRIM ms for done jobs that have been kept for too long. */
 #define TRIM		10000
-/* A clock that has been set back by less, in ns, makes no lease too long. */
+/* A clock that has been set back by less than this many ns makes no lease too long. */
 #define SET_BACK	(100 * NSEC_PER_MSEC)
 
 static struct {
 	sd_event_source *timer;
 	bool loading, removing;
-	bool left;		/* the removal has left a job that somebody else has locked */
+	bool left;		/* the removal has left a job that another program has locked */
 	int64_t clock, saved_clock;	/* ns, see look_at_clock() */
-	/* The row that the load, the removal, and the comparison looked at last. */
+	/* These are the last rows that the load, the removal, and the comparison looked at. */
 	int64_t loaded, removed, compared;
-	/* The queue whose tokens are compared. 0: rows are. */
+	/* This is the queue whose tokens are compared, or 0 while rows are compared. */
 	int64_t walked;
 } keep;
 
@@ -45,7 +45,7 @@ bool keep_is_loading(void)
 	return keep.loading;
 }
 
-/* sd-event may delay a timer by 250 ms, but not one that is to run at once. */
+/* sd-event may delay a timer by 250 ms, but must not delay a timer that is to run at once. */
 static void run_in(uint64_t us)
 {
 	must(sd_event_source_set_time_accuracy(keep.timer, us ? 0 : 1));
@@ -54,26 +54,29 @@ static void run_in(uint64_t us)
 }
 
 /*
- * Whether the wheel that is being loaded has a token for each job of the queue, although the
- * load has not come to its end: those that are left are other queues'. A wheel that was there
- * before may have a token without a job.
+ * Tells whether the wheel that is being loaded has a token for each job of the queue. The rest of
+ * the load then has jobs of other queues only. A wheel that this process has not made may have a
+ * token without a job.
  */
 static bool has_all(struct queue *queue)
 {
 	struct timewheel_info info;
 
-	/* The stamp is a token as well. A shared store counts the jobs of all daemons. */
+	/* The stamp is a token, too. A shared store counts the jobs of all daemons. */
 	return queue->made && !store->shared && queue_counts(queue, &info) &&
 	       info.pending + info.held == queue->row.jobs + 1;
 }
 
-/* Begins to load an opened wheel that has not all jobs. Takes may read it from now on. */
+/*
+ * Begins to load an opened wheel that does not have all jobs. Takes may read the wheel from now
+ * on.
+ */
 static int use_wheel(struct queue *queue)
 {
 	int result;
 
 	if (!queue->loaded) {
-		/* Its epoch is durable before the wheel gets it as its stamp. */
+		/* The row's epoch must be durable before the wheel gets it as its stamp. */
 		result = turn_end() ?: turn_begin() ?: turn_end() ?:
 			 queue_begin_load(queue);
 		if (result) {
@@ -98,7 +101,7 @@ int keep_open(struct queue *queue)
 	return queue_open_wheel(queue) ?: use_wheel(queue);
 }
 
-/* What helps against an error of keep_open(). */
+/* Returns what helps against an error of keep_open(). */
 static const char *advice(int error)
 {
 	switch (-error) {
@@ -177,7 +180,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	return keep_open(queue);
 }
 
-/* The next jobs that this daemon owns. */
+/* Reads the next jobs that this daemon owns. */
 static int next_own(int64_t after, struct job *jobs, int count)
 {
 	return store->next_own ? store->next_own(after, jobs, count) :
@@ -203,7 +206,7 @@ static void end_load(void)
 			queue_end_load(queue);
 }
 
-/* Returns whether it can go on at once. */
+/* Returns whether the load can go on at once. */
 static bool load_slice(void)
 {
 	static struct job jobs[SLICE];
@@ -246,7 +249,7 @@ static bool trim(struct queue *queue)
 	return n == SLICE;
 }
 
-/* Trims all queues whose time has come. A queue that keeps nothing is not looked at. */
+/* Trims all queues whose time has come. A queue that keeps no done jobs is left out. */
 static bool end_some_done(void)
 {
 	uint64_t now = now_ms();
@@ -259,7 +262,9 @@ static bool end_some_done(void)
 	return !turn_end() && more;
 }
 
-/* Removes the dropped queues, which have no job any more. Returns whether that is durable. */
+/*
+ * Removes the dropped queues, which have no job any more. Returns whether the removal is durable.
+ */
 static bool end_removal(void)
 {
 	struct queue *queue, *next;
@@ -287,7 +292,10 @@ static bool end_removal(void)
 	return true;
 }
 
-/* Removes a job if its queue has been dropped. In a shared store a program may have locked it. */
+/*
+ * Removes a job if its queue has been dropped. In a shared store a program may have locked the
+ * job.
+ */
 static void remove_dropped(const struct job *job)
 {
 	struct queue *queue = queue_by_id(job->queue);
@@ -305,7 +313,7 @@ static void remove_dropped(const struct job *job)
 	queue->row.bytes -= locked.size;
 }
 
-/* Locks those whose queues have been dropped, by one question. */
+/* Locks the jobs whose queues have been dropped, by one question. */
 static int lock_dropped(const struct job *jobs, int count)
 {
 	int64_t ids[SLICE];
@@ -320,7 +328,7 @@ static int lock_dropped(const struct job *jobs, int count)
 	return store->shared && n ? store->want(ids, n, true) : 0;
 }
 
-/* Returns whether it can go on at once. */
+/* Returns whether the removal can go on at once. */
 static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
@@ -350,8 +358,9 @@ static void mend(struct queue *queue, const struct job *job,
 }
 
 /*
- * The token is later than its job is due. One of a group may be, while the group is known to
- * be limited; else the token is moved back, as after a start or with another rate.
+ * The token is later than its job is due. A job of a group may have such a token while the group
+ * is known to be limited. Otherwise the token is moved back, as after a start or with another
+ * rate.
  */
 static bool waits_for_group(struct queue *queue, const struct job *job,
 			    const struct timewheel_token *token)
@@ -391,7 +400,10 @@ static void compare_job(struct queue *queue, struct job *job)
 	}
 	if (token.state != TIMEWHEEL_STATE_PENDING)
 		return;
-	/* The row of a shared store's job tells that it is not due yet, or held. */
+	/*
+	 * A job of a shared store may have an early token: its row tells whether it is due or
+	 * held.
+	 */
 	if ((!store->shared && token.deadline < queue_deadline(due)) ||
 	    (token.deadline > queue_deadline((due > now ? due : now) + LATE) &&
 	     !waits_for_group(queue, job, &token)))
@@ -400,13 +412,13 @@ static void compare_job(struct queue *queue, struct job *job)
 		rule_compare(queue, job, &token);
 }
 
-/* Whether the queue's wheel should have a token for each of its jobs, and no other. */
+/* Tells whether the queue's wheel should have a token for each of its jobs, and no other token. */
 static bool is_comparable(const struct queue *queue)
 {
 	return queue && queue->plain && queue->loaded && !queue->row.dropped;
 }
 
-/* Ends it, or notes the present time as that from which a job is kept that tells none. */
+/* Ends the buried job. If the job tells no time from which it is kept, it gets the present time. */
 static int end_buried(struct queue *queue, int64_t id)
 {
 	struct timewheel_token token;
@@ -446,7 +458,10 @@ static void begin_walk(struct queue *queue)
 	queue->burials.next = keep ? now + keep : UINT64_MAX;
 }
 
-/* The next walk: not before the first of the jobs that are left has been kept long enough. */
+/*
+ * Plans the next walk. It does not begin before the first of the remaining jobs has been kept
+ * long enough.
+ */
 static void end_walk(struct queue *queue)
 {
 	uint64_t now = now_ms(), wait = (now - queue->burials.began) * WALK_PART;
@@ -476,7 +491,7 @@ static void walk_buried(struct queue *queue)
 		end_walk(queue);
 }
 
-/* Jobs that are done may also have come from another node. */
+/* A walk may also be due because another node may have added done jobs. */
 static bool is_walk_due(const struct queue *queue)
 {
 	const struct burials *burials = &queue->burials;
@@ -489,7 +504,10 @@ static bool is_walk_due(const struct queue *queue)
 		(queue->row.done && burials->earliest + LONGEST_WALK <= now));
 }
 
-/* Looks at some buried jobs of a queue that does not keep them. False: there is none to do. */
+/*
+ * Looks at some buried jobs of a queue whose walk is due. Returns false if there is no such
+ * queue.
+ */
 static bool end_some_buried(void)
 {
 	struct queue *queue;
@@ -522,7 +540,7 @@ static void compare_jobs(void)
 	}
 }
 
-/* Tells which tokens have a job, or may have one, that this daemon owns. */
+/* Tells for each token whether this daemon owns its job, or may own it. */
 static int find_own(const struct timewheel_token *tokens, int count, bool *own)
 {
 	int64_t ids[SLICE];
@@ -537,7 +555,7 @@ static int find_own(const struct timewheel_token *tokens, int count, bool *own)
 	return 0;
 }
 
-/* A crash between a registration and its commit leaves a token without a job. */
+/* Removes tokens without a job, which a crash between a registration and its commit leaves. */
 static void compare_tokens(struct queue *queue)
 {
 	static struct timewheel_token tokens[SLICE];
@@ -549,10 +567,10 @@ static void compare_tokens(struct queue *queue)
 		n = queue_walk(queue, tokens, SLICE);
 	error = find_own(tokens, n, own);
 	for (int i = 0; !error && i < n; i++) {
-		/* The walk may have read the token a while ago. */
+		/* The walk may have read the token earlier, so the token may have ended. */
 		if (own[i] || queue_token_by_handle(queue, tokens[i].handle, &token))
 			continue;
-		/* Another daemon may have ended it, or own it. */
+		/* In a shared store another daemon may have ended the job, or own it. */
 		queue_mended += !store->shared;
 		queue_unregister(queue, tokens[i].handle);
 	}
@@ -585,7 +603,7 @@ static int64_t ns_of(clockid_t id)
 	return now.tv_sec * (int64_t)NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* By how much the wall clock is ahead of one that is never set. */
+/* Returns by how much the wall clock is ahead of a clock that is never set. */
 static int64_t clock_offset(void)
 {
 	return ns_of(CLOCK_REALTIME) - ns_of(CLOCK_BOOTTIME);
@@ -598,8 +616,8 @@ static void set_back(struct queue *queue, uint64_t back)
 }
 
 /*
- * Leases end by the wall clock, and would last longer after it has been set back. The
- * store keeps how the clock was, as it may be set while no twjobd runs.
+ * Leases end by the wall clock, and would last longer after the clock has been set back. The
+ * store keeps the clock's offset, because the clock may be set while no twjobd runs.
  */
 static void look_at_clock(void)
 {
@@ -620,7 +638,7 @@ static void look_at_clock(void)
 		set_back(queue, before - keep.clock);
 }
 
-/* Returns whether it can go on at once. */
+/* Returns whether the opening can go on at once. */
 static bool open_some_waiting(void)
 {
 	struct queue *queue;
@@ -635,7 +653,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 {
 	bool go_on = false;
 
-	/* No turn is under way while store and wheels are compared. */
+	/* No turn may be under way while store and wheels are compared. */
 	turn_end();
 	turn_settle_doubtful();
 	run_in(INTERVAL);
@@ -665,8 +683,8 @@ static void add_queue(const struct queue_row *row)
 }
 
 /*
- * The list of the last turn is used before a wheel that is not loaded needs a commit,
- * which would empty it.
+ * The changes of the last turn are repeated before a new wheel needs a commit, which would empty
+ * the list of these changes.
  */
 static void open_all(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kinds of stores of twjobd. The program twjobd-postgresql has others:
- * see postgresql/kinds.c.
+ * The kinds of stores of twjobd. The program twjobd-postgresql has other kinds: see
+ * postgresql/kinds.c.
  */
 #include "store.h"
 

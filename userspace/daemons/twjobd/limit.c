@@ -2,9 +2,9 @@
 /*
  * Limits of a queue: see limit.h.
  *
- * The wheel counts what workers have, but does not notice the end of a lease before it is
- * read. So this part remembers the deliveries of a queue with a LIMIT, and looks for leases
- * that are over when the queue is at its limit.
+ * The wheel counts the jobs that workers have, but notices the end of a lease only when it is
+ * read. So this part remembers the deliveries of a queue with a LIMIT, and looks for ended leases
+ * when the queue is at its limit.
  */
 #include <time.h>
 
@@ -48,8 +48,8 @@ static void remember(struct queue *queue, const struct timewheel_token *token, v
 }
 
 /*
- * Looks at all deliveries that are out. Returns how many leases are over, and when the next one
- * will be. Those that have been answered are forgotten.
+ * Looks at all deliveries that are out. Returns how many leases have ended, and sets @next to the
+ * next end of a lease. Deliveries that have been answered are forgotten.
  */
 static uint64_t look(struct queue *queue, uint64_t *next)
 {
@@ -77,7 +77,7 @@ static uint64_t look(struct queue *queue, uint64_t *next)
 	return over;
 }
 
-/* How many jobs more workers may have. @next: when a lease ends, if there is no room. */
+/* Returns how many more jobs workers may have. If there is no room, @next is when a lease ends. */
 static int64_t work_room(struct queue *queue, uint64_t now, uint64_t *next)
 {
 	struct limits *limits = &queue->limits;

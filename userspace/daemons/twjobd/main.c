@@ -19,7 +19,7 @@
 #include "keep.h"
 #include "take.h"
 
-/* So many files are open besides connections and wheels. */
+/* This many files are open besides connections and wheels. */
 #define OTHER_FILES	64
 #define QUEUE_FILES	(2 * MAX_QUEUES)
 
@@ -57,7 +57,7 @@ static const struct config_key keys[] = {
 	  SIZE(max_connections), 0, 1, 1000000, { "10000" } },
 };
 
-/* Sockets that the service manager has passed: @all of them, and those of TCP. */
+/* The service manager has passed @all sockets, of which @tcp are for TCP. */
 static struct passed {
 	int all, tcp;
 } count_passed(void)
@@ -74,7 +74,9 @@ static struct passed {
 	return passed;
 }
 
-/* Listens on the sockets that the service manager has passed, else on those configured. */
+/*
+ * Listens on the sockets of the service manager or, if there are none, on the configured sockets.
+ */
 static void listen_all(void)
 {
 	int end = SD_LISTEN_FDS_START + sd_listen_fds(0);
@@ -88,10 +90,10 @@ static void listen_all(void)
 			conn_listen(address_listen(&config.listen[i]));
 }
 
-/* What a credential of the unit is called that has the password. */
+/* A credential of the unit that has the password has this name. */
 #define CREDENTIAL	"twjobd.password"
 
-/* The file that has the password, as far as the configuration or the unit names one. */
+/* Gets the path of the password's file, if the configuration or the unit names such a file. */
 static bool name_password_file(const struct config *fresh, char *path, size_t size)
 {
 	const char *credentials = getenv("CREDENTIALS_DIRECTORY");
@@ -143,13 +145,16 @@ static bool listens_at_tcp(const struct config *fresh)
 	return passed.tcp;
 }
 
-/* By the configuration, and by the service manager. */
+/*
+ * The first message is about the configuration, the second one about the service manager's
+ * sockets.
+ */
 static const char * const without_password[] = {
 	"TCP without a password would be open to everybody: give password-file, or listen at a path only; password = none insists",
 	"TCP without a password would be open to everybody: give password-file, or remove ListenStream=ADDRESS:PORT by \"systemctl edit twjobd.socket\" and restart twjobd.socket; password = none insists",
 };
 
-/* Reads the passwords of lines "allow". @any: there is one. */
+/* Reads the passwords of the lines "allow". @any tells whether there is such a password. */
 static const char *read_allowed(struct config *fresh, bool *any)
 {
 	const char *error = NULL;

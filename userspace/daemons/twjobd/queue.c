@@ -16,16 +16,22 @@
 #include "queue.h"
 
 #define SLOTS		4096
-/* Tokens beyond the queue's limit of jobs: the stamp, and what a crash leaves. */
+/*
+ * A wheel has room for this many tokens beyond the queue's limit of jobs: for the stamp, and for
+ * tokens that a crash leaves.
+ */
 #define SPARE		1024
-/* Jobs of a queue that workers may have at once; what is known of them takes 2 MB. */
+/* Workers may have this many jobs of a queue at once. The data about them takes 2 MB. */
 #define MAX_HELD	65536
 #define STAMP		0
-/* The stamp's time is one of these. Both are far beyond every job's, so it is never due. */
+/*
+ * The stamp has one of these two times. Both are far beyond every job's time, so the stamp is
+ * never due.
+ */
 #define LOADED		queue_deadline(MAX_DUE + 1)
 #define LOADING		queue_deadline(MAX_DUE + 3600 * MSEC_PER_SEC)
 #define KEYED		(1ULL << 63)
-/* In a cookie: see queue_grant(). */
+/* This bit is set in a cookie: see queue_grant(). */
 #define GRANTED		(1ULL << 62)
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
 #define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
@@ -97,7 +103,7 @@ static void wheel_name(const struct queue *queue, char name[TIMEWHEEL_NAME_SIZE]
 		 queue->row.name);
 }
 
-/* The result of a call to the library, as this part gives it. */
+/* Turns the result of a call to the library into a result of this part. */
 static int result_of(int result)
 {
 	return result < 0 ? -errno : 0;
@@ -108,7 +114,9 @@ static int run(struct queue *queue, struct timewheel_op *op)
 	return queue->plain ? result_of(tw_wheel_run(queue->plain, op)) : -ENODEV;
 }
 
-/* RUN(queue, cancel, key, flags) prepares an operation by tw_op_cancel(), and runs it. */
+/*
+ * RUN(queue, cancel, key, flags) prepares an operation by tw_op_cancel(), and runs the operation.
+ */
 #define RUN(queue, prepare, ...) ({					\
 	struct timewheel_op op_;					\
 									\
@@ -127,13 +135,13 @@ static int get_token(struct queue *queue, uint64_t key, unsigned int flags,
 	return result;
 }
 
-/* The wheel finds the job by its key. A shared store finds it by itself. */
+/* Tells whether the wheel finds the job by its key. A shared store finds the key by itself. */
 static bool has_places(const struct job *job)
 {
 	return job->key_length && !store->shared;
 }
 
-/* 1: the wheel is that of the row's epoch, 0: it is another; or an error. */
+/* Returns 1 if the wheel is the wheel of the row's epoch, 0 if it is another wheel, or an error. */
 static int has_stamp(struct queue *queue)
 {
 	struct timewheel_token token;
@@ -143,7 +151,7 @@ static int has_stamp(struct queue *queue)
 		return result == -ENOENT ? 0 : result;
 	if (token.cookie != queue->row.epoch)
 		return 0;
-	/* The wheel rounds times to its ticks. */
+	/* The wheel rounds times up to its ticks. */
 	queue->loaded = token.deadline < LOADED + NSEC_PER_SEC;
 	return 1;
 }
@@ -181,7 +189,10 @@ static void forget_file(struct queue *queue)
 	sd_notify(0, state);
 }
 
-/* The file that the service manager has passed by this name. It is given out once, then -1. */
+/*
+ * Returns the file that the service manager has passed by this name. The next call for the name
+ * returns -1.
+ */
 static int passed_file(const char *name)
 {
 	static char **names;
@@ -199,9 +210,9 @@ static int passed_file(const char *name)
 }
 
 /*
- * The wheel is that of the daemon that has locked its file. The lock of a file that the
- * service manager keeps stays as well. -EBUSY: the wheel is another daemon's. No other daemon
- * can open a wheel of this process.
+ * A wheel belongs to the daemon that has locked the wheel's file. A file that the service manager
+ * keeps stays locked, too. -EBUSY: the wheel is another daemon's. No other daemon can open a
+ * wheel of this process.
  */
 static int lock_wheel(struct queue *queue)
 {
@@ -210,7 +221,10 @@ static int lock_wheel(struct queue *queue)
 	return flock(tw_wheel_fd(queue->plain), LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
 }
 
-/* Opens the wheel by the file that has been kept. False: there is none with its stamp. */
+/*
+ * Opens the wheel by the file that has been kept. Returns false if there is no such file, or if
+ * the wheel's stamp is another one.
+ */
 static bool open_kept(struct queue *queue, const char *name)
 {
 	int fd = passed_file(name);
@@ -241,14 +255,14 @@ static int new_epoch(struct queue *queue)
 	return 0;
 }
 
-/* Opens the wheel of this name, which exists. Returns what has_stamp() does. */
+/* Opens the wheel of this name, which exists. Returns an error, or the result of has_stamp(). */
 static int open_existing(struct queue *queue, const char *name)
 {
 	queue->plain = tw_wheel_open_named(name, O_RDWR);
 	return queue->plain ? lock_wheel(queue) ?: has_stamp(queue) : -errno;
 }
 
-/* 1: the row's wheel was there, 0: a new one has been made; or an error. */
+/* Returns 1 if the row's wheel was there, 0 if a new wheel has been made, or an error. */
 static int open_or_make(struct queue *queue, const char *name,
 			const struct timewheel_setup *setup)
 {
@@ -261,7 +275,7 @@ static int open_or_make(struct queue *queue, const char *name,
 		result = open_existing(queue, name);
 		if (result)
 			return result;
-		/* Another store may have made it. */
+		/* Another store may have made this wheel. */
 		tw_wheel_close(queue->plain);
 		other = true;
 	}
@@ -272,7 +286,10 @@ static int open_or_make(struct queue *queue, const char *name,
 	return result ?: new_epoch(queue);
 }
 
-/* A daemon whose wheels were the kernel's has left this one. Another daemon's stays. */
+/*
+ * Destroys the kernel's wheel that an earlier process of this daemon has left. The wheel of
+ * another daemon stays.
+ */
 static void destroy_kernels(void *of)
 {
 	struct queue *queue = of;
@@ -349,7 +366,7 @@ void queue_destroy_left(struct queue *queue)
 	const struct bytes label = { queue->row.name, strlen(queue->row.name) };
 	char name[TIMEWHEEL_NAME_SIZE];
 
-	/* A new queue may have the name, or another daemon the wheel. */
+	/* A new queue may have the name, or another daemon may have the wheel. */
 	if (queue_find(label))
 		return;
 	wheel_name(queue, name);
@@ -378,7 +395,10 @@ int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
 	return 0;
 }
 
-/* The place of this job's token; with 0 a place that is free. PLACES: there is none. */
+/*
+ * Returns the place of this job's token or, if @job is 0, a free place. Returns PLACES if there
+ * is none.
+ */
 static int find_place(const struct timewheel_token tokens[PLACES], uint64_t job)
 {
 	int i = 0;
@@ -462,7 +482,7 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 		if (find_place(tokens, job->id) < PLACES)
 			return -EEXIST;
 		i = find_place(tokens, 0);
-		/* Other jobs have all places. */
+		/* Tokens of other jobs have all places. */
 		if (i == PLACES)
 			return -ENOSPC;
 	}
@@ -555,8 +575,9 @@ void queue_each_token(struct queue *queue,
 }
 
 /*
- * Shortens the lease of a delivery after the clock has been set back. If less than @back
- * is left of it, it began after that moment or is over, and lasts no longer than a lease.
+ * Shortens the lease of a delivery after the clock has been set back. If less than @back is left
+ * of the lease, it has ended, or it began after that moment and lasts no longer than the queue's
+ * lease.
  */
 static void shorten(struct queue *queue, const struct timewheel_token *token, void *arg)
 {
@@ -586,7 +607,7 @@ int queue_hold(struct queue *queue, const struct job *job, uint64_t lease_end,
 	uint64_t handle;
 	int result;
 
-	/* The job was due, though the clock may have been set back since. */
+	/* The job was due, although the clock may have been set back after that. */
 	due.due = 1;
 	result = queue_register(queue, &due, &handle);
 	if (!result && queue_read(queue, false, event, 1) != 1)
@@ -612,8 +633,8 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 }
 
 /*
- * By one call, so that a kill leaves one of the two tokens. The id is taken if the change has
- * been applied before.
+ * One call deletes the old token and registers the new one, so that a kill leaves one of them. If
+ * the change has been applied before, the id is taken and the call changes nothing.
  */
 static void make_new(struct queue *queue, const struct change *change)
 {
@@ -683,13 +704,16 @@ static void make_pending(struct queue *queue, const struct change *change)
 	if (result == -ESTALE)
 		result = RUN(queue, move, change->handle,
 			     queue_deadline(change->due), BY_HANDLE | ABSOLUTE);
-	/* A token that is there has been delivered since, or make_new() has made it. */
+	/* A token that still exists has been delivered again, or make_new() has made it. */
 	if (result == -ESTALE &&
 	    queue_token_by_handle(queue, change->handle, &token) == -ENOENT)
 		make_new(queue, change);
 }
 
-/* With a shared store the token may be any, or none: there is a new one, or none. */
+/*
+ * With a shared store the job may have any token, or none. The row decides whether there is a new
+ * token.
+ */
 static void make_as_row(struct queue *queue, const struct change *change)
 {
 	uint64_t handle;

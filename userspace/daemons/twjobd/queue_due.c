@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a queue's wheel counts, what is due in it, and when a queue at its limit is looked at
- * again: see queue.h. The wheel has no count of what is due, so all tokens are looked at, in
- * slices between which commands are carried out.
+ * This file counts the tokens of a queue's wheel and the jobs that are due in it, and tells when
+ * a queue at its limit is looked at again: see queue.h. The wheel has no count of due tokens, so
+ * all tokens are looked at, in slices between which commands are carried out.
  */
 #include "queue.h"
 
@@ -36,8 +36,9 @@ static void survey(struct queue *queue, uint64_t now)
 }
 
 /*
- * What has been pending for longest comes first, and a source of this kind is pending as long
- * as it exists: so each slice gets a new one, or commands would have to wait for the last one.
+ * sd-event first runs the source that has been pending for longest, and a source of this kind is
+ * pending as long as it exists. So each slice gets a new source. Otherwise commands would have to
+ * wait for the last slice.
  */
 static int on_survey(sd_event_source *source, void *data)
 {
@@ -73,7 +74,7 @@ struct due queue_due(struct queue *queue, const struct timewheel_info *info)
 	} else if (!queue->survey) {
 		begin_survey(queue);
 	}
-	/* During the first survey: what it has found so far. */
+	/* During the first survey the answer is what the survey has counted up to now. */
 	return queue->survey && !queue->counted.count ? queue->counting :
 							queue->counted;
 }

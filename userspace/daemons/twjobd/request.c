@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What verbs have in common: what a client may ask, the queue that it names, and the answers
- * that many verbs give. See verbs.h.
+ * This part has what verbs have in common: what a client may ask, the queue that it names, and
+ * the answers that many verbs give. See verbs.h.
  */
 #include <errno.h>
 
@@ -54,7 +54,7 @@ struct queue *request_queue(struct bytes name)
 {
 	struct queue *queue = queue_find(name);
 
-	/* A transaction has looked for its queues before its mark. */
+	/* A transaction has looked for its queues before its mark, see look_for_queues(). */
 	if (queue || !store->shared || turn_is_marked())
 		return queue;
 	store->refresh();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RESP: commands are taken apart and answers put together. See resp.h.
+ * RESP: this part takes commands apart, and puts answers together. See resp.h.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #include "resp.h"
 
-/* Longest "*N" or "$N" with its end. */
+/* A header "*N" or "$N" has at most this many bytes with its end. */
 #define MAX_HEADER	32
 
 char *buffer_reserve(struct buffer *buffer, size_t length)
@@ -53,8 +53,8 @@ void buffer_free(struct buffer *buffer)
 }
 
 /*
- * Reads the header at @at: @kind, and a number up to @most. Returns the header's length, 0
- * if it is not whole yet, -1 if it is wrong.
+ * Reads the header at @at: @kind, and a number up to @most. Returns the header's length, 0 if the
+ * header is not complete yet, or -1 if it is wrong.
  */
 static int parse_header(struct bytes in, size_t at, char kind,
 			uint64_t most, uint64_t *number)
@@ -80,7 +80,7 @@ static int parse_header(struct bytes in, size_t at, char kind,
 	return i == MAX_HEADER ? -1 : 0;
 }
 
-/* Reads the argument at @parsed->used, which is behind the argument afterwards. */
+/* Reads the argument at @parsed->used, and moves @parsed->used behind the argument. */
 static enum resp_found parse_argument(struct bytes in, size_t max,
 				      struct resp_parsed *parsed,
 				      struct bytes *argument)
@@ -168,7 +168,7 @@ void reply_error(struct reply *reply, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* The text may repeat what a client has sent. */
+	/* The text may repeat bytes that a client has sent. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ')
 			*at = ' ';

@@ -42,7 +42,7 @@ bool rule_begin(struct rule *rule, char why[CALENDAR_WHY])
 	return found;
 }
 
-/* Reads the rule of a job, and opens its calendar. NULL: there is an @error. */
+/* Reads the rule of a job, and opens its calendar. Returns NULL and sets @error if this fails. */
 static struct calendar *read_rule(const struct job *job, struct rule *rule, int *error)
 {
 	struct calendar *calendar = NULL;
@@ -70,7 +70,7 @@ static int save_occurrence(struct job *job, const struct rule *rule, uint64_t at
 	       turn_result(store->change(job, SAME_BODY));
 }
 
-/* The job becomes the occurrence @rule->at, and is pending. */
+/* Makes the job the occurrence @rule->at, which is pending. */
 static int become(struct queue *queue, struct job *job, const struct rule *rule,
 		  const struct timewheel_token *token, uint32_t delivery)
 {
@@ -82,8 +82,8 @@ static int become(struct queue *queue, struct job *job, const struct rule *rule,
 }
 
 /*
- * The job becomes the occurrence @rule->at, and a worker gets it. In a shared store the
- * row says that a worker has it.
+ * Makes the job the occurrence @rule->at, which a worker gets. In a shared store the row says
+ * that a worker has the job.
  */
 static int hand_out(struct queue *queue, struct job *job, const struct rule *rule)
 {
@@ -96,7 +96,7 @@ static int hand_out(struct queue *queue, struct job *job, const struct rule *rul
 	return result;
 }
 
-/* The key of an occurrence is that of the rule, "@", and the occurrence's name. */
+/* Makes the key of an occurrence: the rule's key, "@", and the occurrence's name. */
 static void add_name(struct job *job, const struct rule *rule)
 {
 	char name[CALENDAR_NAME];
@@ -112,7 +112,7 @@ static void copy_body(void *buffer, struct bytes body)
 	buffer_add(buffer, body.data, body.length);
 }
 
-/* Adds the occurrence that the job is now as a job of its own. */
+/* Adds a job of its own for the job's present occurrence. */
 static int split_off(struct queue *queue, const struct job *job, const struct rule *rule)
 {
 	struct buffer body = { };
@@ -139,8 +139,8 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 }
 
 /*
- * An occurrence is missed if the next one is due already. By what the rule says of missed
- * ones, @rule goes on to a later one. Returns whether it did.
+ * An occurrence is missed if the next one is already due. If the rule says this about missed
+ * occurrences, @rule goes on to a later occurrence. Returns whether @rule has gone on.
  */
 static bool skip_missed(struct calendar *calendar, struct rule *rule)
 {
@@ -158,8 +158,8 @@ static bool skip_missed(struct calendar *calendar, struct rule *rule)
 }
 
 /*
- * The occurrence becomes a job of its own, and the rule goes on while a worker has it:
- * -EAGAIN. 0: there is no room for that job, or no next occurrence.
+ * Makes the occurrence a job of its own, and lets the rule go on while a worker has that job.
+ * Returns -EAGAIN after this, and 0 if there is no room for another job, or no next occurrence.
  */
 static int split_and_go_on(struct queue *queue, struct job *job,
 			   struct calendar *calendar, const struct rule *rule,
@@ -171,7 +171,10 @@ static int split_and_go_on(struct queue *queue, struct job *job,
 
 	if (!calendar_next(calendar, &next.at))
 		return 0;
-	/* A shared store's row has counted this delivery, which the other job will make. */
+	/*
+	 * A shared store's row has counted this delivery, which will be a delivery of the other
+	 * job.
+	 */
 	other.attempts -= store->shared;
 	result = split_off(queue, &other, rule);
 	if (result == -ENOSPC)
@@ -223,8 +226,8 @@ int rule_end(struct queue *queue, struct job *job, const struct timewheel_token 
 }
 
 /*
- * Whether the time zone's file gives the occurrence another time now, which @rule gets.
- * An occurrence that has been moved, or is tried again, stays as it is.
+ * Tells whether the time zone's file now gives the occurrence another time, which @rule gets. An
+ * occurrence that has been moved, or is tried again, stays as it is.
  */
 static bool is_elsewhere(const struct job *job, struct rule *rule)
 {
@@ -244,7 +247,7 @@ void rule_compare(struct queue *queue, struct job *job, const struct timewheel_t
 
 	if (!is_elsewhere(job, &rule))
 		return;
-	/* Another user of the store may have changed it meanwhile. */
+	/* Another user of the store may have changed the job meanwhile. */
 	if (!turn_begin() && !store->get(job->id, true, job) && is_elsewhere(job, &rule))
 		become(queue, job, &rule, token, 0);
 	turn_end();

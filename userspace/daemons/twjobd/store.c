@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chooses the store that the configuration names: see store.h. This knows no kind of store.
+ * Chooses the store that the configuration names: see store.h. This part knows no kind of store.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 const struct store *store;
 
-/* A kind is named by what is before the first ":". The first kind has no name. */
+/* The text before the first ":" names a kind of store. The first kind has no name. */
 const struct store *store_find(const char *value)
 {
 	size_t length = strcspn(value, ":");

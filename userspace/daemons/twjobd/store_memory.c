@@ -3,9 +3,9 @@
  * The store in memory: see store.h. It is for tests, and for jobs that may end with
  * the process.
  *
- * A table is an array in the order of its rows' numbers. As numbers grow, a new row
- * goes to the end. A removed row leaves a hole; when holes are the larger part, they
- * are closed. What a turn replaces is kept until its end, for a roll-back.
+ * A table is an array in the order of its rows' numbers. As numbers grow, a new row goes to the
+ * end. A removed row leaves a hole; when holes are the larger part, they are closed. A row that a
+ * turn replaces is kept until the turn's end, for a roll-back.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -26,7 +26,7 @@ static struct table {
 	size_t first;		/* all entries before this one are holes */
 } queue_table, job_table, body_table, rule_table, option_table, failure_table, waiting_table;
 
-/* What is kept of jobs that are done: a struct table of each queue, by the queue's number. */
+/* The table has for each queue, by the queue's number, a struct table of its done jobs. */
 static struct table done_tables;
 
 struct body {
@@ -42,17 +42,17 @@ struct waiting {
 	char group[MAX_KEY];
 };
 
-/* What an entry was before the turn changed it. */
+/* An old entry is as it was before the turn changed it. */
 struct old {
 	struct table *table;
 	struct entry entry;
 };
 
 static struct buffer olds;
-static size_t marked;		/* bytes of @olds */
+static size_t marked;		/* bytes of @olds at the mark */
 static int64_t last_id;
 
-/* The place of the row in the array, or the place where it would be inserted. */
+/* Returns the place of the row in the array, or the place where the row would be inserted. */
 static size_t place_of(const struct table *table, int64_t id)
 {
 	size_t low = 0, high = table->count;
@@ -73,7 +73,7 @@ static bool is_at(const struct table *table, size_t place, int64_t id)
 	return place < table->count && table->entries[place].id == id;
 }
 
-/* NULL if there is none. */
+/* Returns NULL if there is no such row. */
 static const void *find(const struct table *table, int64_t id)
 {
 	size_t place = place_of(table, id);
@@ -99,7 +99,7 @@ static void insert_hole(struct table *table, size_t place, int64_t id)
 	table->holes++;
 }
 
-/* Returns the row that was there, which is the caller's now. */
+/* Returns the row that was there before, which the caller then owns. */
 static void *exchange(struct table *table, int64_t id, void *row)
 {
 	size_t place = place_of(table, id);
@@ -176,7 +176,7 @@ static void close_store(void)
 {
 }
 
-/* A new store has none. */
+/* A new store has no queues. */
 static int each_queue(void (*each)(const struct queue_row *row))
 {
 	return 0;
@@ -187,7 +187,7 @@ static int begin_turn(void)
 	return 0;
 }
 
-/* The list is not kept, as no later process can ask for it. */
+/* The list is not kept, because no later process can ask for it. */
 static int commit_turn(struct bytes list)
 {
 	const struct old *old = (struct old *)olds.data;
@@ -199,7 +199,7 @@ static int commit_turn(struct bytes list)
 	return 0;
 }
 
-/* Undoes what is behind so many bytes of the list. */
+/* Undoes the changes whose old entries are behind the first @from bytes of @olds. */
 static void undo(size_t from)
 {
 	const struct old *old = (struct old *)olds.data;
@@ -238,7 +238,7 @@ static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
 	return 0;
 }
 
-/* The number after that of the last row, as SQLite gives it. */
+/* Returns the number after the last row's number, as SQLite does. */
 static int64_t number_after(const struct table *table)
 {
 	size_t i = table->count;
@@ -387,7 +387,7 @@ static bool is_before(const struct waiting *row, const struct waiting *other)
 	return row->due < other->due || (row->due == other->due && row->id < other->id);
 }
 
-/* Looks at all of them. */
+/* Looks at all waiting jobs. */
 static int first_waiting(int64_t queue, struct bytes from, struct options *group, int64_t *id)
 {
 	const struct waiting *first = NULL;
@@ -481,7 +481,7 @@ static int64_t count_rules(void)
 	return rule_table.count - rule_table.holes;
 }
 
-/* No other program changes a job: @change asks for nothing more. */
+/* No other program changes a job, so @change needs no further work. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	return get_copy(&job_table, id, job, sizeof(*job));

@@ -2,9 +2,9 @@
 /*
  * The store on SQLite: see store.h. A write-ahead log is synced at each commit.
  *
- * Bodies have a table of their own, so that a change of a job does not write its
- * body again. No index beside the row numbers but a partial one of buried jobs:
- * the wheel is the index.
+ * Bodies have a table of their own, so that a change of a job does not write its body again.
+ * Besides the row numbers there is only a partial index of buried jobs, because the wheel is the
+ * index.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,24 +19,24 @@
 #include "store_sqlite.h"
 
 #define SCHEMA		4
-#define APPLICATION	0x74776a62	/* "twjb" */
-/* So many numbers of jobs are set aside by one commit. */
+#define APPLICATION	0x74776a62	/* the text "twjb" */
+/* One commit sets aside this many numbers for jobs. */
 #define ID_BLOCK	65536
-/* More numbers than one turn uses. */
+/* One turn uses fewer numbers than this. */
 #define ID_SPARE	2048
-/* The log is written back when it has so many pages. */
+/* The log is written back when it has this many pages. */
 #define LOG_PAGES	1000
-/* So many free pages are given back at once, when a quarter of all pages is free. */
+/* This many free pages are given back at once when a quarter of all pages is free. */
 #define GIVE_BACK	"256"
 
 static sqlite3 *db;
 static int64_t next_id, end_id;
-static bool had_list;	/* the last commit had a list that was not empty */
+static bool had_list;	/* the list of the last commit was not empty */
 static bool complained;	/* an error has been told since the last commit */
 
 static sqlite3_stmt *statements[STATEMENTS];
 
-/* Tells the log of an error of SQLite, and returns it as store.h has it. */
+/* Writes an error of SQLite to the log, and returns it as an error of store.h. */
 static int failed(const char *what)
 {
 	int code = sqlite3_extended_errcode(db);
@@ -49,14 +49,14 @@ static int failed(const char *what)
 		say("the store %s: %s: %s: see what the kernel's log tells about its disk",
 		    config.store, what, sqlite3_errmsg(db));
 	complained = true;
-	/* Nothing tells what a failed sync has left on the disk. */
+	/* Nothing tells what a failed sync has written to the disk. */
 	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
 		die(0, "the disk of %s cannot be trusted: see what the kernel's log tells about it",
 		    config.store);
 	return -EIO;
 }
 
-/* The statement, whose first @count parameters have got these numbers. */
+/* Returns the statement with these numbers as its first @count parameters. */
 static sqlite3_stmt *bound(enum statement which, const int64_t *numbers,
 			   int count)
 {
@@ -89,7 +89,10 @@ static int run(sqlite3_stmt *statement)
 	return result;
 }
 
-/* 1: the statement has a row, 0: it has no more. The caller resets it. */
+/*
+ * Returns 1 if the statement has a row, 0 if it has no more rows, or an error. The caller resets
+ * the statement.
+ */
 static int step(sqlite3_stmt *statement)
 {
 	switch (sqlite3_step(statement)) {
@@ -102,7 +105,10 @@ static int step(sqlite3_stmt *statement)
 	}
 }
 
-/* Looks for the one row of a statement: 0, -ENOENT, or an error. The caller resets it. */
+/*
+ * Looks for the one row of a statement. Returns 0, -ENOENT, or another error. The caller resets
+ * the statement.
+ */
 static int find(sqlite3_stmt *statement)
 {
 	int result = step(statement);
@@ -118,7 +124,7 @@ static void must_run(const char *sql)
 		die(0, "the store %s: %s", config.store, error ?: "no memory");
 }
 
-/* Gets the number that a query gives. False: it gives none. */
+/* Gets the number that a query gives. Returns false if the query gives none. */
 static bool ask(const char *sql, int64_t *value)
 {
 	sqlite3_stmt *statement;
@@ -133,7 +139,10 @@ static bool ask(const char *sql, int64_t *value)
 	return known;
 }
 
-/* The same for a query without which the store cannot be used. */
+/*
+ * Gets the number that a query gives. Exits if the query fails, because the store cannot be used
+ * then.
+ */
 static int64_t number(const char *sql)
 {
 	int64_t value;
@@ -143,7 +152,7 @@ static int64_t number(const char *sql)
 	return value;
 }
 
-/* SQLite would write the log back by itself, and not tell that this has failed. */
+/* SQLite would write the log back by itself, but would not tell if this failed. */
 static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages)
 {
 	int result = SQLITE_OK;
@@ -152,7 +161,7 @@ static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages
 		result = sqlite3_wal_checkpoint_v2(of, NULL,
 						   SQLITE_CHECKPOINT_PASSIVE,
 						   NULL, NULL);
-	/* SQLITE_BUSY: another program, as one that makes a backup, writes it back. */
+	/* SQLITE_BUSY: another program, as one that makes a backup, writes the log back. */
 	if (result != SQLITE_OK && result != SQLITE_BUSY)
 		failed("writing the log back");
 	return SQLITE_OK;
@@ -189,9 +198,9 @@ static void check_schema(void)
 }
 
 /*
- * A failed sync leaves pages in memory that are taken for written. Were the log read
- * there, the store would be brought up to a state that the log on the disk does not
- * have, and a power cut meanwhile would break it. So the log is read from the disk.
+ * A failed sync leaves pages in memory that count as written. If SQLite read the log from memory,
+ * the store would get a state that the log on the disk does not have, and a power cut meanwhile
+ * would break the store. So the log has to be read from the disk.
  */
 static void forget_cached_log(const char *path)
 {
@@ -222,9 +231,9 @@ static void open_store(const char *path)
 	sqlite3_busy_timeout(db, 5000);
 	must_run("pragma page_size = 4096");
 	check_schema();
-	/* What SQLite makes later has the mode of the file. */
+	/* Files that SQLite makes later have the mode of the store's file. */
 	umask(mask);
-	/* The checkpoint fails, and ends twjobd, if a sync of the process before failed. */
+	/* The checkpoint fails, and ends twjobd, if a sync of the last process has failed. */
 	must_run("pragma journal_mode = wal;"
 		 "pragma synchronous = full;"
 		 "pragma secure_delete = off;"
@@ -330,7 +339,9 @@ static int begin_turn(void)
 {
 	int result;
 
-	/* Numbers are set aside by a commit of its own: none is given again after a crash. */
+	/*
+	 * A commit of its own sets numbers aside, so that no number is given again after a crash.
+	 */
 	if (end_id - next_id < ID_SPARE) {
 		int64_t end = next_id + ID_BLOCK;
 
@@ -364,7 +375,7 @@ static int commit_turn(struct bytes list)
 
 static void roll_back(void)
 {
-	/* After some errors SQLite has done it by itself. */
+	/* After some errors SQLite has rolled back by itself. */
 	if (!sqlite3_get_autocommit(db))
 		run(statements[ROLL_BACK]);
 }
@@ -431,7 +442,7 @@ static int more_of(const struct job *job)
 	       (job->unique ? MORE_UNIQUE : 0) | (job->waiting ? MORE_WAITING : 0);
 }
 
-/* A key or a group; null if it is empty. */
+/* Binds a key or a group. An empty name becomes null. */
 static void bind_name(sqlite3_stmt *statement, int parameter, const char *name, size_t length)
 {
 	if (length)
@@ -706,7 +717,7 @@ static int take_held(void (*each)(const struct held *held))
 	return result || !any ? result : run(statements[REMOVE_HELD]);
 }
 
-/* No other program changes a job: @change asks for nothing more. */
+/* No other program changes a job, so @change needs no further work. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	sqlite3_stmt *statement = BOUND(GET, id);
@@ -771,7 +782,7 @@ static void tidy(void)
 
 	if (disk_is_full())
 		housekeep("pragma wal_checkpoint(truncate)");
-	/* The file shrinks when the log is written back, not before. */
+	/* The file shrinks only when the log is written back. */
 	if (ask("pragma freelist_count", &unused) &&
 	    ask("pragma page_count", &pages) && unused * 4 > pages)
 		housekeep("pragma incremental_vacuum(" GIVE_BACK ");"

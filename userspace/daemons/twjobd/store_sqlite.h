@@ -5,7 +5,10 @@
 #ifndef TWJOBD_STORE_SQLITE_H
 #define TWJOBD_STORE_SQLITE_H
 
-/* Makes a store of version 1. New and old stores are brought from there to the newest one. */
+/*
+ * Makes a store of version 1. The statements below bring new and old stores from there to the
+ * newest version.
+ */
 static const char schema[] =
 	"pragma auto_vacuum = incremental;"
 	"pragma journal_mode = wal;"
@@ -39,8 +42,8 @@ static const char rules[] =
 	"commit;";
 
 /*
- * Makes version 3, which counts buried jobs. The wheels are made again: the tokens of buried
- * jobs were not parked before.
+ * Makes version 3, which counts buried jobs. The wheels are made again, because the tokens of
+ * buried jobs were not parked before.
  */
 static const char counts[] =
 	"begin immediate;"
@@ -52,8 +55,8 @@ static const char counts[] =
 
 /*
  * Makes version 4, which has options and failures of jobs, jobs that are done, and deliveries
- * over a planned restart. What was true of a job with a rule is now a number, whose bits tell
- * which further tables have a row of the job: see MORE_RULE.
+ * over a planned restart. The column that was true for a job with a rule is now a number. Its
+ * bits tell which other tables have a row of the job: see MORE_RULE.
  */
 static const char more[] =
 	"begin immediate;"

@@ -15,14 +15,14 @@
 #include "take.h"
 
 #define READ_AT_ONCE	16
-/* An answer that has so many bytes takes no further job. */
+/* An answer that has this many bytes gets no further job. */
 #define MAX_ANSWER	(1 << 20)
-/* A job whose row cannot be read now comes again after so many ms. */
+/* A job whose row cannot be read now comes again after this many ms. */
 #define LATER		1000
-/* A take that has put off so many jobs of groups ends as if no further one were due. */
+/* A take that has put off this many jobs of groups ends as if no further job were due. */
 #define MAX_PUT_OFF	500
 
-/* The jobs of one answer, which is put together before their number is known. */
+/* The jobs of an answer are put together before their number is known. */
 struct taken {
 	const struct waiter *waiter;
 	struct reply jobs;
@@ -32,7 +32,7 @@ struct taken {
 	bool in_turn;		/* the answer has to wait for the turn's commit */
 };
 
-/* The receipt tells this delivery from all others: see parse_receipt(). */
+/* The receipt distinguishes this delivery from all others: see parse_receipt(). */
 static void add_receipt(struct reply *reply, struct queue *queue,
 			const struct timewheel_event *event, const struct job *job)
 {
@@ -72,15 +72,16 @@ static int add_job(struct taken *taken, struct queue *queue,
 	return result;
 }
 
-/* As much of the token as changes of its job take. */
+/* Returns the part of the token that changes of its job need. */
 static struct timewheel_token token_of(const struct timewheel_event *event)
 {
 	return (struct timewheel_token) { .id = event->id, .handle = event->handle };
 }
 
 /*
- * The store has no count of a first delivery. A worker has got the first one of the token,
- * see queue_take_back(), and a second one that a worker got would be counted.
+ * The store does not count a first delivery. So this may be the second try although the store has
+ * counted none. A worker has got the token's first delivery, see queue_take_back(), and the store
+ * would have counted a second one.
  */
 static uint64_t next_attempt(const struct job *job,
 			     const struct timewheel_event *event)
@@ -123,8 +124,8 @@ static bool was_last_try(const struct options *settings, uint64_t attempt)
 }
 
 /*
- * Reads the job's row, and what counts for it. Not 0: the job is not for the client, and the
- * token has been told.
+ * Reads the job's row and settings. Returns an error if the job is not for the client. The token
+ * has then been told.
  */
 static int check_job(struct queue *queue, struct job *job, struct options *settings,
 		     const struct timewheel_event *event)
@@ -157,7 +158,7 @@ static void count_taken(struct taken *taken, struct queue *queue,
 			const struct timewheel_event *event, const struct job *job,
 			const struct options *settings)
 {
-	/* Before the client can know of it. */
+	/* The lease changes before the client can know of the delivery. */
 	if (settings->lease != queue->row.lease)
 		queue_set_lease(queue, event, settings->lease);
 	taken->count++;
@@ -208,8 +209,8 @@ static void take_event(struct taken *taken, struct queue *queue,
 }
 
 /*
- * Its rule, if it has one, would copy the body: the job is buried with it. The claim has counted
- * a delivery that is not made.
+ * Buries a job whose body cannot be read. If the job has a rule, the whole job is buried, because
+ * the rule would copy the body. The claim has counted a delivery that is not made.
  */
 static void bury_unread(struct queue *queue, struct job *job,
 			const struct timewheel_event *event)
@@ -229,8 +230,8 @@ static void bury_unread(struct queue *queue, struct job *job,
 }
 
 /*
- * The same for a job of a shared store, whose row has told by the @result of a claim
- * whether the client gets it.
+ * Does the work of take_event() for a job of a shared store. The @result of a claim tells by the
+ * job's row whether the client gets the job.
  */
 static void take_claimed(struct taken *taken, struct queue *queue,
 			 const struct timewheel_event *event, struct job *job,
@@ -313,7 +314,10 @@ static void release_row(struct queue *queue, const struct delivery *delivery)
 		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
 }
 
-/* The worker's connection has ended. A delivery that it has not got counts no try. */
+/*
+ * Gives a delivery back, because the worker's connection has ended. A delivery that the worker
+ * has not got counts as no try.
+ */
 static void release(struct queue *queue, const struct delivery *delivery)
 {
 	struct timewheel_token token;
@@ -354,7 +358,7 @@ void take_give_back(struct client *client, uint64_t end, bool undone)
 	}
 }
 
-/* Returns whether the answer takes no further job. */
+/* Returns whether the answer gets no further job. */
 static bool is_enough(const struct taken *taken)
 {
 	return taken->count == taken->waiter->count ||
@@ -362,7 +366,7 @@ static bool is_enough(const struct taken *taken)
 	       taken->buffer.length > MAX_ANSWER;
 }
 
-/* Reads what is due, as a worker asks for it. Returns the number of deliveries. */
+/* Reads deliveries of due jobs for a worker who asks. Returns the number of deliveries. */
 static int read_due(struct queue *queue, bool bound, struct timewheel_event *events,
 		    int count)
 {
@@ -389,11 +393,14 @@ static void take_from(struct taken *taken, struct queue *queue)
 	do {
 		uint64_t want = taken->waiter->count - taken->count;
 
-		/* All that is read is handed out: a delivery counts as a try. */
+		/*
+		 * All deliveries that are read are handed out, because a delivery counts as a
+		 * try.
+		 */
 		if (want > READ_AT_ONCE)
 			want = READ_AT_ONCE;
 		n = read_due(queue, taken->waiter->bound, events, want);
-		/* After an error of the store the next claim would fail as well. */
+		/* After an error of the store the next claim would fail, too. */
 		if (n > 0 && store->shared && claim_all(taken, queue, events, n))
 			break;
 		for (int i = 0; i < n && !store->shared; i++)
@@ -409,7 +416,7 @@ static void begin_answer(struct taken *taken, const struct waiter *waiter)
 	};
 }
 
-/* Answers if there is a job, and returns whether there is one. */
+/* Answers if there is a job. Returns whether there is a job. */
 static bool end_answer(struct taken *taken)
 {
 	struct reply *reply = &taken->waiter->client->reply;

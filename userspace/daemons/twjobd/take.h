@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Deliveries: what a client reads from wheels becomes the answer to its take. This does
- * not know that clients wait.
+ * Deliveries: the jobs that a client reads from wheels become the answer to its take. This part
+ * does not know that clients wait.
  */
 #ifndef TWJOBD_TAKE_H
 #define TWJOBD_TAKE_H
@@ -10,7 +10,7 @@
 
 TAILQ_HEAD(waiters, waiter);
 
-/* A client that takes. @queues are asked in this order. */
+/* A client that takes jobs. @queues are asked in their order. */
 struct waiter {
 	TAILQ_ENTRY(waiter) next;
 	struct waiters *in;	/* the list, or NULL */
@@ -23,16 +23,16 @@ struct waiter {
 	struct queue *queues[];
 };
 
-/* Answers the client if there is a job. Returns whether there is one. */
+/* Answers the client if there is a job. Returns whether there is a job. */
 bool take_for(struct waiter *waiter);
 /*
- * With a shared store: these clients share a claim, as each one costs a way to the store
- * and back. The first of them get one job each. Returns how many have got one.
+ * A shared store only: these clients share a claim, because each claim costs a round trip to the
+ * store. The first clients get one job each. Returns how many clients have got a job.
  */
 int take_for_each(struct queue *queue, struct waiter **takers, int count);
 
 /*
- * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence
+ * Ends a delivery of a job that stays: the job is pending again, or buried. A buried occurrence
  * of a rule is split off, and the job becomes the rule's next occurrence. @reason: see
  * job_note_failure().
  */
@@ -41,8 +41,8 @@ int take_end_delivery(struct queue *queue, struct job *job,
 		      struct bytes reason);
 
 /*
- * The deliveries whose bytes end behind @end of the client's stream have not reached the client,
- * and are given back. @undone: their turn has not been committed.
+ * Gives back deliveries whose bytes end behind @end of the client's stream, because they have not
+ * reached the client. @undone: their turn has not been committed.
  */
 void take_give_back(struct client *client, uint64_t end, bool undone);
 /* See @queue_changed. */

@@ -19,7 +19,7 @@ struct registered {
 static struct {
 	bool begun;
 	int error;
-	unsigned int size;		/* counts changes of all kinds */
+	unsigned int size;		/* a count of changes of all kinds */
 	struct buffer changes;		/* struct change */
 	struct buffer registered;	/* struct registered */
 	struct buffer doubtful;		/* struct change, of turns in doubt */
@@ -62,7 +62,10 @@ int turn_add(struct queue *queue, struct job *job, struct bytes body)
 	if (!job->id)
 		return turn_result(-EIO);
 	result = queue_register(queue, job, &registered.handle);
-	/* A token that is left over; what -EEXIST means here is another job's key. */
+	/*
+	 * The job's token is left from another job. -EEXIST would mean that another job has the
+	 * key.
+	 */
 	if (result)
 		return result == -EEXIST ? -EIO : result;
 	result = store->add(job, body);
@@ -87,7 +90,10 @@ void turn_changed(struct queue *queue, const struct job *job,
 						  to);
 
 	buffer_add(&turn.changes, &change, sizeof(change));
-	/* An ended delivery of a job that is gone leaves nothing to be read, without a limit. */
+	/*
+	 * If a job is gone with its delivery, and its queue has no limit, the wheel has nothing
+	 * new to read.
+	 */
 	if (!delivery || to != CHANGE_TO_GONE || queue->row.limit)
 		queue->unsettled = true;
 }
@@ -114,7 +120,7 @@ bool turn_has_added(const struct queue *queue, uint64_t handle)
 	return false;
 }
 
-/* Queues that count their jobs, or have been told to be otherwise. */
+/* Saves queues whose counts have changed, or that have other settings. */
 static int save_queues(void)
 {
 	struct queue *queue;
@@ -141,7 +147,7 @@ static void apply_all(struct bytes list)
 	}
 }
 
-/* The tokens of the list's entries that begin at byte @from or later leave the wheel. */
+/* Removes the tokens of the list's entries that begin at byte @from or later from the wheel. */
 static void unregister(size_t from)
 {
 	const struct registered *registered = (struct registered *)turn.registered.data;
@@ -152,7 +158,10 @@ static void unregister(size_t from)
 	turn.registered.length = from;
 }
 
-/* What is in doubt keeps its tokens: one that has no job meets nothing when it is due. */
+/*
+ * Undoes the turn. A turn in doubt keeps its tokens: a token that has no job does no harm when it
+ * is due.
+ */
 static void undo(void)
 {
 	struct queue *queue;
@@ -237,7 +246,7 @@ int turn_end(void)
 	return error;
 }
 
-/* A store that has no mark is rolled back to the begin of the turn, which is here. */
+/* A store that has no mark is rolled back to the begin of the turn, so the turn begins here. */
 void turn_mark(void)
 {
 	struct queue *queue;
@@ -303,7 +312,10 @@ void turn_limit(void)
 		turn_end();
 }
 
-/* Returns whether the store can tell what has become of the change. */
+/*
+ * Tells the wheel about a change in doubt. Returns whether the store can tell if the change is
+ * made.
+ */
 static bool settle(struct change *change)
 {
 	struct queue *queue = queue_by_id(change->queue);

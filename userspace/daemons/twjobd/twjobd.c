@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What all parts share: see twjobd.h.
+ * Data and functions that all parts share: see twjobd.h.
  */
 #include <time.h>
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What all parts of twjobd share. The parts, each using those below it only:
+ * This header has what all parts of twjobd share. Each part uses only the parts below it:
  *
  * main.c		the configuration's keys, the daemon's life
  * conn.c		sockets, pipelining, answers in order; see conn.h
  * door.c		connections that have not given a password yet; see door.h
  * verbs.c		what clients can ask, by name; see verbs.h
- * verbs_client.c	of connections
+ * verbs_client.c	verbs about connections
  * verbs_multi.c	transactions
  * postgresql/node.c	what the nodes of a shared store do for each other; see store.h
- * verbs_queue.c	of queues
- * verbs_rule.c		of rules by which jobs come again
- * verbs_job.c		of jobs that no worker has
- * verbs_list.c		what there is
- * verbs_done.c		what there was
+ * verbs_queue.c	verbs about queues
+ * verbs_rule.c		a verb about rules by which jobs come again
+ * verbs_job.c		verbs about jobs that no worker has
+ * verbs_list.c		verbs that list jobs
+ * verbs_done.c		a verb that lists done jobs
  * verbs_stats.c	figures, also for Prometheus
  * verbs_take.c		clients that take a job, or wait for one
  * verbs_answer.c	answers to deliveries
@@ -31,7 +31,7 @@
  * limit.c		limits of a queue; see limit.h
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h
- * queue_due.c		what is due in it
+ * queue_due.c		what is due in a queue's wheel
  * store.c		which store the configuration asks for; see store.h
  * kinds.c		the kinds of stores that the program has
  * store_sqlite.c	the jobs, by SQLite
@@ -41,19 +41,18 @@
  *			twjobd-postgresql
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
- * twjobd.c		what this header has
+ * twjobd.c		what this header declares
  * ../../calendar/	what times a rule means
- * ../common/		what it has in common with other daemons: options and
+ * ../common/		what twjobd has in common with other daemons: options and
  *			signals, the configuration file, where the wheels are,
  *			sockets that listen, messages
  *
- * A function of a part above is called where the part has set a pointer to it. userspace/layers
- * compares this list with what the parts call.
+ * A part calls a function of a part above it only by a pointer that the part above has set.
+ * userspace/layers compares this list with what the parts call.
  *
- * All is done by one thread in one loop of sd-event. One turn of it hears many
- * commands, changes the store and commits once. Then it tells the wheels and
- * sends the answers. While a commit waits for the disk, the commands of the next
- * turn gather in the sockets.
+ * One thread does all work in one loop of sd-event. One turn of the loop hears many commands,
+ * changes the store and commits once. Then it tells the wheels and sends the answers. While a
+ * commit waits for the disk, the commands of the next turn gather in the sockets.
  */
 #ifndef TWJOBD_H
 #define TWJOBD_H
@@ -77,17 +76,17 @@
 #define MAX_LISTENERS	8
 #define MAX_ALLOW	64
 #define MAX_KEY		255
-/* The numbers of jobs stay far below this one. */
+/* The numbers of jobs stay far below this number. */
 #define MAX_ID		(INT64_MAX / 16)
 /* The latest due time, in the year 2255. The wheel's clock ends in 2262. */
 #define MAX_DUE		9000000000000ULL
 /*
- * When the token of a buried or waiting job is due: never. What is later than MAX_DUE is no
- * job's time.
+ * The token of a buried or waiting job is due at this time, which never comes. A time later than
+ * MAX_DUE is no job's time.
  */
 #define PARKED		(MAX_DUE + 7200 * MSEC_PER_SEC)
 
-/* What the configuration says if TCP is to be open to everybody. */
+/* The configuration has this password if TCP is to be open to everybody. */
 #define NO_PASSWORD	"none"
 #define PASSWORD_SIZE	128
 
@@ -97,7 +96,10 @@ struct bytes {
 	size_t length;
 };
 
-/* A line of the configuration: see allow.h. It is for @uid, unless it has a @file. */
+/*
+ * A line "allow" of the configuration: see allow.h. The line is for the user @uid, unless it has
+ * a @file.
+ */
 struct allow {
 	char queues[256];	/* as the line has them */
 	unsigned int classes;	/* 0: there is no such line */
@@ -109,10 +111,10 @@ struct allow {
 extern struct config {
 	struct address listen[MAX_LISTENERS];
 	char store[1024];	/* a path, or a connection string */
-	char node[64];		/* with a shared store */
+	char node[64];		/* the name of this node, with a shared store */
 	uint64_t machines;
 	enum wheels wheels;
-	char prefix[32];	/* of the wheels' names */
+	char prefix[32];	/* the beginning of the wheels' names */
 	char password[PASSWORD_SIZE];	/* for TCP; NO_PASSWORD if it needs none */
 	char password_file[1024];
 	struct allow allow[MAX_ALLOW];
@@ -123,14 +125,14 @@ extern struct config {
 /* config.max_connections, or fewer if the limit of open files permits no more. */
 extern uint64_t max_connections;
 
-/* The time by the clock of the machine where the store is: ms since 1970. */
+/* Returns the time in ms since 1970, by the clock of the machine where the store is. */
 uint64_t now_ms(void);
-/* CLOCK_MONOTONIC. */
+/* Returns the time of CLOCK_MONOTONIC. */
 uint64_t monotonic_ns(void);
 
 /* Random bytes, which stay the same as long as the store exists. */
 extern unsigned char store_secret[16];
-/* By how much the store's clock is ahead of this machine's, ms. */
+/* The store's clock is this many ms ahead of this machine's clock. */
 extern int64_t store_ahead;
 /* The longest body that the store takes. */
 extern uint64_t store_max_body;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All verbs by name.
+ * This file has a table of all verbs by name.
  */
 #include <errno.h>
 
@@ -10,15 +10,15 @@
 
 #define QUEUE	1U	/* argument 1 is a queue that exists */
 #define ANYBODY	2U	/* a client may send it before AUTH */
-#define FRESH	4U	/* the queues are read from a shared store before */
+#define FRESH	4U	/* the queues are read from a shared store first */
 #define KEY	8U	/* the job is named by its key */
-#define GATHER	16U	/* it can be in a transaction */
-#define CONTROL	32U	/* it is carried out at once also behind MULTI */
+#define GATHER	16U	/* it may be in a transaction */
+#define CONTROL	32U	/* it is carried out at once, also after MULTI */
 
 static const struct verb {
 	const char *name;
-	int least, most;	/* arguments, with the verb itself */
-	unsigned int classes;	/* those of allow.h that it needs */
+	int least, most;	/* the number of arguments, with the verb itself */
+	unsigned int classes;	/* the classes of allow.h that it needs */
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
@@ -70,7 +70,7 @@ static const struct verb {
 	{ "QUIT", 1, 1, 0, ANYBODY | CONTROL, verb_quit },
 };
 
-/* NULL: there is none, and it has answered with an error. */
+/* Returns NULL and answers with an error if there is no such verb. */
 static const struct verb *find_verb(struct request *request)
 {
 	bool known = false;

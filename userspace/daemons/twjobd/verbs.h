@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The verbs. They know no socket and no SQL: each takes a command apart, asks the
- * store and the wheels, and writes one answer.
+ * The verbs. They know no socket and no SQL: each verb takes a command apart, asks the store and
+ * the wheels, and writes one answer.
  */
 #ifndef TWJOBD_VERBS_H
 #define TWJOBD_VERBS_H
@@ -9,77 +9,79 @@
 #include "client.h"
 #include "turn.h"
 
-/* ms */
+/* MAX_SPAN is a time in ms. */
 #define MAX_SPAN	(7 * 86400 * MSEC_PER_SEC)
 #define MAX_TRIES	1000000
 
 struct request {
 	struct client *client;
 	struct reply *reply;
-	struct queue *queue;	/* that argument 1 names */
-	bool by_key;		/* argument 2 is a job's key, else its number */
+	struct queue *queue;	/* the queue that argument 1 names */
+	bool by_key;		/* argument 2 is a job's key, otherwise the job's number */
 	int argc;
 	struct bytes *argv;
-	/* For EXEC: carries out a command that MULTI has gathered. */
+	/* EXEC calls this function to carry out a command that MULTI has gathered. */
 	void (*carry_out)(struct client *client, struct command *command);
 };
 
-/* Carries out a command. There is no answer yet if the client then waits, or has steps. */
+/* Carries out a command. If the client then waits, or has steps, there is no answer yet. */
 void verbs_run(struct client *client, struct command *command);
 
-/* verbs_take.c: the client has gone, and waits no more. */
+/* verbs_take.c: the client has gone, and does not wait any more. */
 void take_forget(struct client *client);
-/* The client's take is answered null. Returns whether there was one that waits. */
+/* Ends the wait of the client's take, whose answer is null. Returns whether a take waited. */
 bool take_unblock(struct client *client);
-/* With a shared store: answers the takes that have just come, together. */
+/* Answers the takes that have just come, together. This is for a shared store. */
 void take_serve(void);
-/* The queue has been dropped: refuses clients that wait for its jobs. */
+/* Refuses clients that wait for jobs of this queue, which has been dropped. */
 void take_end_queue(struct queue *queue);
-/* The queue's wheel has been opened, or the queue has been paused or resumed. */
+/* Looks for due jobs of a queue whose wheel has been opened, or that has been paused or resumed. */
 void take_listen(struct queue *queue);
-/* Whether a client waits for a job of this queue, or has just asked for one. */
+/* Tells whether a client waits for a job of this queue, or has just asked for one. */
 bool take_is_wanted(struct queue *queue);
 
-/*
- * args.c: what arguments mean. A function that returns false has answered with an
- * error.
- */
+/* args.c reads arguments. A function that returns false has answered with an error. */
 bool arg_is(struct bytes arg, const char *word);
-/* Whether a queue's name may have these bytes. */
+/* Tells whether a queue's name may have these bytes. */
 bool arg_is_name(struct bytes arg);
-/* Copies the argument, and a zero byte. Returns whether it is text that fits; no answer. */
+/*
+ * Copies the argument, and a zero byte. Returns whether the argument is text that fits. Gives no
+ * answer.
+ */
 bool arg_text(struct bytes arg, char *text, size_t size);
 bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 		uint64_t most, uint64_t *number);
-/* Seconds, perhaps with a fraction, as ms. */
+/* Reads seconds, which may have a fraction, as ms. */
 bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms);
-/* Options "IN seconds" and "AT time" at argument @i, as a point of time. */
+/* Reads the options "IN seconds" and "AT time" at argument @i, as a point of time. */
 bool arg_due(struct request *request, int i, uint64_t *due);
 bool arg_key(struct request *request, struct bytes arg, struct bytes *key);
-/* Seconds that are neither 0 nor more than MAX_SPAN, as ms. @what they are. */
+/* Reads seconds that are neither 0 nor more than MAX_SPAN, as ms. @what names them in an error. */
 bool arg_span(struct request *request, struct bytes arg, const char *what, uint64_t *ms);
-/* The two values of BACKOFF, behind argument @i. */
+/* Reads the two values of BACKOFF behind argument @i. */
 bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *most);
 /*
- * One of a job's options LEASE, TRIES, BACKOFF and GROUP at argument @i, before argument @end.
- * Returns how many arguments it has, 0 for none of these options, -1 for a wrong one.
+ * Reads one of a job's options LEASE, TRIES, BACKOFF and GROUP at argument @i, before argument
+ * @end. Returns how many arguments the option has, 0 if it is none of these options, or -1 if it
+ * is wrong.
  */
 int arg_option(struct request *request, int i, int end, struct options *options);
 
-/* The answer that the store is shared, and has no limits. */
+/* Answers that the store is shared, and has no limits. */
 void answer_no_limit(struct reply *reply);
 
 /*
- * request.c: whether the client may do what these classes have (allow.h) with the queue, or with
- * NULL, with at least one queue. If not, it has answered with an error.
+ * request.c: tells whether the client may use verbs of these classes (allow.h) with the queue or,
+ * if @queue is NULL, with at least one queue. If the client may not, this function has answered
+ * with an error.
  */
 bool request_may(struct request *request, unsigned int classes, const struct bytes *queue);
-/* The queue of this name; NULL if there is none. */
+/* Returns the queue of this name, or NULL if there is no such queue. */
 struct queue *request_queue(struct bytes name);
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
 void answer_no_queue(struct reply *reply);
-/* A job's key as a part of an answer. */
+/* Writes a job's key as a part of an answer. */
 void reply_key(struct reply *reply, const struct job *job);
 
 /* verbs_client.c */
@@ -97,9 +99,9 @@ void verb_command(struct request *request);
 void verb_reset(struct request *request);
 void verb_quit(struct request *request);
 
-/* verbs_multi.c: a client's transaction, if it has begun one. */
+/* verbs_multi.c: these functions are about a client's transaction, if it has begun one. */
 size_t multi_bytes(const struct client *client);
-/* A command has been refused, so that EXEC refuses all. */
+/* Notes that a command has been refused, so that EXEC refuses all commands. */
 void multi_fail(struct client *client);
 void multi_forget(struct client *client);
 void multi_gather(struct request *request);
@@ -147,10 +149,10 @@ void verb_ack(struct request *request);
 void verb_nack(struct request *request);
 void verb_extend(struct request *request);
 void verb_bury(struct request *request);
-/* The jobs, at most @room, of which this command answers deliveries. Returns their number. */
+/* Writes the jobs, at most @room, whose deliveries this command answers. Returns their number. */
 int answer_jobs(const struct command *command, int64_t *ids, int room);
 
-/* What a verb puts: a job, or with a @rule its first occurrence, which is at @due. */
+/* A verb puts a job or, with a @rule, the job's first occurrence, which is due at @due. */
 struct put {
 	struct bytes body, key;
 	uint64_t due;

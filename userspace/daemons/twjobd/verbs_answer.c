@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs by which workers answer deliveries: the job is done, is to come again, is to be
- * kept aside, or takes longer. They are good from any connection until the lease is over.
+ * Verbs by which workers answer deliveries: the job is done, is to come again, is to be kept
+ * aside, or takes longer. Any connection may answer until the lease is over.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "take.h"
 #include "verbs.h"
 
-/* Reads what add_receipt() of take.c has written. */
+/* Reads a receipt that add_receipt() of take.c has written. */
 static bool parse_receipt(struct bytes arg, struct receipt *receipt)
 {
 	unsigned long long job, epoch, handle;
@@ -61,18 +61,20 @@ static int find_by_row(struct queue *queue, const struct receipt *receipt,
 	return queue_find_job(queue, job, token);
 }
 
-/* With a shared store. */
+/* Extends the lease of a delivery of a shared store. */
 static int extend_row(struct queue *queue, const struct job *job, uint64_t lease)
 {
 	struct timewheel_token token;
 
-	/* A lease that ends too early in the wheel gives a delivery that the row refuses. */
+	/*
+	 * If the lease ends too early in the wheel, the row refuses the delivery that then comes.
+	 */
 	if (!queue_token(queue, job, &token))
 		queue_extend(queue, token.handle, token.delivery, lease);
 	return turn_result(store->extend(job->id, lease));
 }
 
-/* Finds the job and the token of a delivery. -ESTALE: it is not out any more. */
+/* Finds the job and the token of a delivery. -ESTALE: the delivery has ended. */
 static int find_delivery(struct queue *queue, struct bytes arg,
 			 struct receipt *receipt, struct job *job,
 			 struct timewheel_token *token)
@@ -101,7 +103,7 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 	return result == -ENOENT ? -ESTALE : result;
 }
 
-/* -ESTALE: the delivery is not out any more. @lease: ms, 0 for that of the queue. */
+/* @lease is in ms, or 0 for the queue's lease. -ESTALE: the delivery has ended. */
 static int extend_delivery(struct queue *queue, const struct receipt *receipt, uint64_t lease)
 {
 	int result = queue_extend(queue, receipt->handle, receipt->delivery, lease);
@@ -109,7 +111,10 @@ static int extend_delivery(struct queue *queue, const struct receipt *receipt, u
 	return result == -ENOENT ? -ESTALE : result;
 }
 
-/* Finds a delivery that is to end. Its lease begins again: it stays out during the commit. */
+/*
+ * Finds a delivery that is to end. Its lease begins again, so that the delivery stays out during
+ * the commit.
+ */
 static int find_ending(struct queue *queue, struct bytes arg, struct receipt *receipt,
 		       struct job *job, struct timewheel_token *token)
 {
@@ -147,7 +152,7 @@ static int ack(struct request *request, struct bytes arg)
 	return result ?: job_note_done(request->queue, &done);
 }
 
-/* One array cannot tell of an error: the turn fails, with all its answers. */
+/* An array cannot contain an error of the store, so the turn fails with all its answers. */
 static void answer_one(struct request *request, int result)
 {
 	if (result && result != -ESTALE)
@@ -155,7 +160,7 @@ static void answer_one(struct request *request, int result)
 	reply_integer(request->reply, !result);
 }
 
-/* TW.ACK queue receipt ...: 1, or for several a 1 or 0 each */
+/* TW.ACK queue receipt ...: the answer is 1, or an array of 1 and 0 for several receipts. */
 void verb_ack(struct request *request)
 {
 	int result;
@@ -183,14 +188,17 @@ static void answer(struct request *request, int result, const char *text)
 		reply_simple(request->reply, text);
 }
 
-/* The store has no count of a first delivery. */
+/* The store does not count a first delivery. */
 static void count_try(struct job *job)
 {
 	if (!job->attempts)
 		job->attempts = 1;
 }
 
-/* How a delivery ends: @timed: the job is due then, else as @untried and its settings tell. */
+/*
+ * A delivery ends like this. If @timed, the job is due at @due. Otherwise @untried and the job's
+ * settings tell when it is due.
+ */
 struct nack {
 	bool timed, untried;
 	uint64_t due;
@@ -216,8 +224,9 @@ static bool parse_nack(struct request *request, struct nack *nack)
 }
 
 /*
- * The delivery has not been worked on, and counts no try. The job is due as before. Where the
- * store has no count of a first delivery, the wheel's count begins again with a new token.
+ * Ends a delivery that the worker has not worked on, and that counts as no try. The job is due as
+ * before. Where the store does not count a first delivery, the wheel's count begins again with a
+ * new token.
  */
 static int untry(struct queue *queue, struct job *job, const struct timewheel_token *token,
 		 uint32_t delivery, const struct nack *nack)
@@ -234,7 +243,10 @@ static int untry(struct queue *queue, struct job *job, const struct timewheel_to
 			  first ? CHANGE_TO_NEW : CHANGE_TO_PENDING);
 }
 
-/* @buried: whether this try was the last one. After it, @job may be a rule's next one. */
+/*
+ * @buried tells whether this try was the last one. After the last try @job may be a rule's next
+ * occurrence.
+ */
 static int fail_try(struct queue *queue, struct job *job, const struct timewheel_token *token,
 		    uint32_t delivery, const struct nack *nack, bool *buried)
 {
@@ -251,8 +263,8 @@ static int fail_try(struct queue *queue, struct job *job, const struct timewheel
 }
 
 /*
- * TW.NACK queue receipt [IN seconds | AT time] [REASON text] [UNTRIED]: OK, or BURIED after
- * the last try
+ * TW.NACK queue receipt [IN seconds | AT time] [REASON text] [UNTRIED]: the answer is OK, or
+ * BURIED after the last try.
  */
 void verb_nack(struct request *request)
 {
@@ -300,7 +312,7 @@ void verb_bury(struct request *request)
 	answer(request, result, "OK");
 }
 
-/* @lease: ms, 0 for that of the job. */
+/* @lease is in ms, or 0 for the job's own lease. */
 static int extend(struct request *request, struct bytes arg, uint64_t lease)
 {
 	struct timewheel_token token;
@@ -320,8 +332,8 @@ static int extend(struct request *request, struct bytes arg, uint64_t lease)
 }
 
 /*
- * TW.EXTEND queue receipt ... [seconds]: the leases end so much from now. The answer is OK,
- * or for several a 1 or 0 each.
+ * TW.EXTEND queue receipt ... [seconds]: the leases end this many seconds from now. The answer is
+ * OK, or an array of 1 and 0 for several receipts.
  */
 void verb_extend(struct request *request)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that are about the connection itself, which clients of Redis send by themselves.
+ * These verbs are about the connection itself. Clients of Redis send them by themselves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "allow.h"
 #include "verbs.h"
 
-/* A word that CLIENT LIST tells: it has no blanks and no bytes that terminals take amiss. */
+/* CLIENT LIST shows this word, which has no blanks and no bytes that could disturb a terminal. */
 static bool set_word(struct request *request, struct bytes arg, char word[CLIENT_WORD])
 {
 	bool right = arg.length < CLIENT_WORD;
@@ -109,7 +109,7 @@ void verb_ping(struct request *request)
 }
 
 /*
- * What clients look for before they send anything else. "loading" is left out, as
+ * INFO tells what clients look for before they send anything else. "loading" is left out, because
  * clients would take it to mean that twjobd does nothing yet.
  */
 void verb_info(struct request *request)
@@ -138,7 +138,7 @@ static void add_client(FILE *file, const struct client *client)
 		client->nr_deliveries);
 }
 
-/* A right for all queues: no name has this byte, so that only the beginning "" fits. */
+/* These bytes mean all queues: no name has the byte "*", so only the beginning "" fits. */
 static const struct bytes all_queues = { "*", 1 };
 
 static bool may_see(const struct client *client, const struct client *other)
@@ -147,7 +147,7 @@ static bool may_see(const struct client *client, const struct client *other)
 	       allow_classes(client, &all_queues) & MAY_ADMIN;
 }
 
-/* Tells of the request's client, or of @all that it may see. */
+/* Tells of the request's client, or of @all clients that the client may see. */
 static void reply_clients(struct request *request, bool all)
 {
 	const struct client *client;
@@ -165,7 +165,7 @@ static void reply_clients(struct request *request, bool all)
 	free((char *)text.data);
 }
 
-/* CLIENT UNBLOCK id: 1 if that client waited in TW.TAKE, which is null now */
+/* CLIENT UNBLOCK id: the answer is 1 if that client waited in TW.TAKE, whose answer is now null. */
 static void unblock(struct request *request)
 {
 	struct client *client;
@@ -226,7 +226,7 @@ static void reply_all(struct request *request)
 	reply_clients(request, true);
 }
 
-/* There is no eviction, and nobody counts what was used last. */
+/* The command changes nothing: there is no eviction, and nobody counts which data was used last. */
 static void ignore(struct request *request)
 {
 	reply_ok(request->reply);
@@ -276,7 +276,7 @@ void verb_select(struct request *request)
 		reply_error(request->reply, "ERR DB index is out of range");
 }
 
-/* The clock that decides what is due. */
+/* The answer is the time of the clock that decides what is due. */
 void verb_time(struct request *request)
 {
 	struct timespec now;
@@ -294,7 +294,7 @@ void verb_time(struct request *request)
 	reply_text(request->reply, text);
 }
 
-/* CONFIG GET pattern: there are none of Redis' settings */
+/* CONFIG GET pattern: there are no settings of Redis. */
 void verb_config(struct request *request)
 {
 	if (arg_is(request->argv[1], "GET") && request->argc > 2)
@@ -320,7 +320,7 @@ void verb_quit(struct request *request)
 	request->client->quit = true;
 }
 
-/* As if the client had just connected; but it need not give its password again. */
+/* Makes the client as if it had just connected, but it need not give its password again. */
 void verb_reset(struct request *request)
 {
 	request->client->name[0] = '\0';

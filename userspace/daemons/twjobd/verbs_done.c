@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TW.DONE tells of jobs that workers have done, as long as their queue keeps them.
+ * TW.DONE tells of jobs that workers have done, while their queue keeps these jobs.
  */
 #include "job.h"
 #include "verbs.h"
@@ -45,8 +45,9 @@ static void add_done(struct reply *reply, const struct done *done)
 }
 
 /*
- * TW.DONE queue [CURSOR c] [COUNT n]: the cursor of the next command, 0 at the end, and jobs,
- * the newest first. Rows that are too old are not told: nobody has ended them yet.
+ * TW.DONE queue [CURSOR c] [COUNT n]: the answer has the cursor of the next command, which is 0
+ * at the end, and jobs, the newest first. Rows that are too old are not told, because they may
+ * not have been removed yet.
  */
 void verb_done(struct request *request)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that put a job, change it or end it while no worker has it.
+ * Verbs that put a job, or that change or end a job that no worker has.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define KICK_SLICE	100
 #define MAX_KICKS	10000
 
-/* Also whether the key is there that an option needs. */
+/* Tells whether the put has a key, if an option needs a key. */
 static bool has_key(struct request *request, const struct put *put)
 {
 	if (put->key.length || !(put->replace || put->options.unique))
@@ -76,8 +76,8 @@ static void refuse_job(struct reply *reply, const struct queue_row *row)
 }
 
 /*
- * Whether the queue has room for a job of @size bytes in place of one of @old bytes; with
- * 0 for a new job.
+ * Tells whether the queue has room for a job of @size bytes in place of a job of @old bytes. @old
+ * is 0 for a new job.
  */
 static bool has_room(struct request *request, uint64_t size, uint64_t old)
 {
@@ -102,7 +102,7 @@ static bool has_options(const struct put *put)
 	return memcmp(&put->options, &NO_OPTIONS, sizeof(put->options));
 }
 
-/* Saves the rule and the options, in place of those that the job @had. */
+/* Saves the rule and the options, instead of the options that the job @had. */
 static int save_more(const struct put *put, const struct job *job, bool had)
 {
 	int result = 0;
@@ -138,7 +138,7 @@ static void answer_key(struct request *request, const struct job *job,
 	reply_text(request->reply, mark);
 }
 
-/* The job is due then, with all its tries, also if it was buried. */
+/* Makes the job due at @due, with all its tries, also if it was buried. */
 static int renew(struct queue *queue, struct job *job, uint64_t due)
 {
 	int result = job_end_wait(queue, job);
@@ -152,7 +152,7 @@ static int renew(struct queue *queue, struct job *job, uint64_t due)
 	return 0;
 }
 
-/* Gives the job of the key another body, time and rule, and other options. */
+/* Gives the job of the key another body, another time, another rule and other options. */
 static void replace(struct request *request, const struct put *put,
 		    struct job *job, const struct timewheel_token *token)
 {
@@ -199,7 +199,10 @@ static bool has_same_options(const struct put *put, const struct job *job)
 	return !memcmp(&options, &put->options, sizeof(options));
 }
 
-/* Whether the job's rule, options and body are the put's. Its occurrence may be any. */
+/*
+ * Tells whether the job has the rule, the options and the body of the put. It may be any
+ * occurrence.
+ */
 static bool is_same_rule(const struct put *put, const struct job *job)
 {
 	struct comparison comparison = { .body = put->body };
@@ -214,8 +217,8 @@ static bool is_same_rule(const struct put *put, const struct job *job)
 }
 
 /*
- * A put with a key that a job may have. Returns whether it is answered: there is such a
- * job, or an error.
+ * Handles a put with a key that a job may have. Returns whether there was such a job, or an
+ * error, and the put is answered.
  */
 static bool put_again(struct request *request, const struct put *put)
 {
@@ -225,7 +228,7 @@ static bool put_again(struct request *request, const struct put *put)
 
 	if (result == -ENOENT)
 		return false;
-	/* The put takes its place. */
+	/* The put replaces a done job whose key need not be unique any more. */
 	if (!result && job.done && job.due <= now_ms()) {
 		result = job_remove(request->queue, &job, &token, 0);
 		if (!result)
@@ -278,19 +281,19 @@ void verb_put(struct request *request)
 {
 	struct put put;
 
-	/* The turn may connect to another server, whose clock counts for IN. */
+	/* The turn may connect to another server, whose clock then counts for IN. */
 	if (store->shared)
 		turn_begin();
 	if (!parse_put(request, &put))
 		return;
-	/* Who replaces a job cancels what it was. */
+	/* A client that replaces a job cancels the job's old content. */
 	if (!put.replace || request_may(request, MAY_CANCEL, &request->argv[1]))
 		put_job(request, &put);
 }
 
 /*
- * The job that one of the verbs below names, by its number or by its key. @error: that of
- * job_find(), or -EINVAL: the argument is wrong, and that has been answered.
+ * The job that a verb below names, by its number or by its key. @error is the error of
+ * job_find(). -EINVAL: the argument is wrong, and the client has got an error.
  */
 struct found {
 	int error;
@@ -315,7 +318,10 @@ static struct found find(struct request *request)
 	return found;
 }
 
-/* The error with which the job was found; or -ENOENT: it is done, -EBUSY: a worker has it. */
+/*
+ * Returns the error with which the job was found. -ENOENT: the job is done. -EBUSY: a worker has
+ * it.
+ */
 static int unless_held(const struct found *found)
 {
 	if (!found->error && found->job.done)
@@ -325,7 +331,10 @@ static int unless_held(const struct found *found)
 	return found->error;
 }
 
-/* Answers 1 for done, 0 for unknown, and nothing to -EINVAL: see struct found. */
+/*
+ * Answers 1 if the change is made, 0 if the job is unknown, and nothing after -EINVAL: see struct
+ * found.
+ */
 static void answer_done(struct request *request, int result)
 {
 	if (!result || result == -ENOENT)
@@ -363,7 +372,7 @@ void verb_move(struct request *request)
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
 	}
-	/* A wrong time is told even if there is no such job. */
+	/* A wrong time is an error even if there is no such job. */
 	if (found.error != -EINVAL && !arg_due(request, 3, &due))
 		return;
 	result = unless_held(&found) ?: job_end_wait(request->queue, &found.job);
@@ -385,14 +394,14 @@ static int kick(struct queue *queue, struct found *found)
 	       job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
 }
 
-/* TW.KICK queue ALL n, in steps. */
+/* TW.KICK queue ALL n is carried out in steps. */
 struct kicks {
 	int64_t queue, after;
 	uint64_t left;
 	int64_t done;
 };
 
-/* Kicks some buried jobs. 1: there may be more, 0: there are not; or an error. */
+/* Kicks some buried jobs. Returns 1 if there may be more, 0 if there are no more, or an error. */
 static int kick_some(struct queue *queue, struct kicks *kicks)
 {
 	static struct job jobs[KICK_SLICE];
@@ -407,7 +416,7 @@ static int kick_some(struct queue *queue, struct kicks *kicks)
 			continue;
 		found.error = job_find(queue, jobs[i].id, true, &found.job, &found.token);
 		result = kick(queue, &found);
-		/* Meanwhile others may have changed it. */
+		/* Another client may have changed the job meanwhile. */
 		if (result == -ENOENT)
 			continue;
 		if (result)

@@ -11,9 +11,9 @@
 
 #define LIST_COUNT	100
 #define MAX_LIST	1000
-/* One command looks at so many rows, those of other queues included. */
+/* One command looks at this many rows, rows of other queues included. */
 #define MAX_LOOKED_AT	10000
-/* A step looks at so many of them. */
+/* A step looks at this many rows. */
 #define SLICE		100
 
 enum state {
@@ -36,7 +36,7 @@ static enum state state_of(const struct job *job,
 	return job->due <= now_ms() ? READY : DELAYED;
 }
 
-/* What the store has of a job beside its row. */
+/* The store has this of a job besides its row. */
 struct more {
 	struct rule rule;
 	struct options options;
@@ -54,7 +54,7 @@ static int get_more(const struct job *job, struct more *more)
 		result = store->get_options(job->id, &more->options);
 	if (!result && job->failure)
 		result = store->get_failure(job->id, &more->failure);
-	/* Another program may have changed it since its row was read. */
+	/* Another program may have changed the job since its row was read. */
 	return result == -ENOENT ? -EALREADY : result;
 }
 
@@ -74,10 +74,10 @@ static void add_number(struct reply *reply, const char *name, int64_t number)
 	reply_integer(reply, number);
 }
 
-/* What is told of a worker that has the job. */
+/* The answers tell this of a worker that has the job. */
 struct worker {
 	bool held, known;
-	uint64_t left;		/* of the lease, ms */
+	uint64_t left;		/* ms: what is left of the lease */
 	char holder[HOLDER_TEXT];
 };
 
@@ -210,8 +210,8 @@ struct listing {
 	int64_t queue;
 	int looked_at;
 	uint64_t after, count, before;
-	enum state state;	/* STATES for all */
-	bool rules;		/* only jobs that have one */
+	enum state state;	/* STATES for all states */
+	bool rules;		/* only jobs that have a rule */
 	uint64_t found;
 	struct buffer buffer;
 	struct reply jobs;
@@ -259,7 +259,7 @@ static bool parse_list(struct request *request, struct listing *listing)
 	return true;
 }
 
-/* Adds the job if it is one of those asked for. Returns whether it is. */
+/* Adds the job if the client asked for such jobs. Returns whether the job is added. */
 static bool list_job(struct listing *listing, struct queue *queue,
 		     const struct job *job)
 {
@@ -277,7 +277,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	if (listing->state != STATES && listing->state != state)
 		return false;
 	get_worker(job, state, &token, &worker);
-	/* Another program may be changing it: it is listed as it is known. */
+	/* Another program may be changing the job, which is then listed without these parts. */
 	known = !get_more(job, &more);
 	add_job(&listing->jobs, job, state,
 		5 + worker.held + worker.known + (known ? count_more(job, &more) : 0));
@@ -287,7 +287,10 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	return true;
 }
 
-/* Lists jobs behind the row @after. 1: there are no more, 0: there may be; or an error. */
+/*
+ * Lists jobs behind the row @after. Returns 1 if there are no more jobs, 0 if there may be more,
+ * or an error.
+ */
 static int list_some(struct listing *listing, struct queue *queue)
 {
 	static struct job jobs[SLICE];
@@ -370,7 +373,7 @@ static void begin_list(struct request *request, bool rules)
 		free(listing);
 		return;
 	}
-	/* The wheel does not know yet what this turn changes. */
+	/* The wheel does not know the changes of this turn yet. */
 	turn_end();
 	listing->jobs = (struct reply) { &listing->buffer, request->reply->version };
 	request->client->steps = listing;
@@ -379,16 +382,19 @@ static void begin_list(struct request *request, bool rules)
 }
 
 /*
- * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: the cursor of the next
- * command, 0 at the end, and jobs in the order of their numbers. An answer may have no
- * jobs although there are more of them.
+ * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: the answer has the cursor of the
+ * next command, which is 0 at the end, and jobs in the order of their numbers. An answer may have
+ * no jobs although more jobs follow.
  */
 void verb_list(struct request *request)
 {
 	begin_list(request, false);
 }
 
-/* TW.RULES queue [CURSOR c] [COUNT n]: likewise, jobs that have a rule */
+/*
+ * TW.RULES queue [CURSOR c] [COUNT n]: the answer is like that of TW.LIST, with jobs that have a
+ * rule.
+ */
 void verb_rules(struct request *request)
 {
 	begin_list(request, true);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Transactions: MULTI gathers commands, EXEC carries them out, all or none of them, by one
- * commit. A take and an extension of a lease cannot be among them, as they change the
- * kernel's wheel at once, and neither can what makes wheels.
+ * Transactions: MULTI gathers commands, and EXEC carries out all or none of them by one commit. A
+ * take and an extension of a lease cannot be in a transaction, because they change the kernel's
+ * wheel at once. Commands that make wheels cannot be in it either.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,14 @@
 #define MOST_COMMANDS	1000
 #define MOST_BYTES	(16ULL << 20)
 
-/* @commands: each is the number of its arguments, and for each its length and its bytes. */
+/*
+ * @commands has for each command the number of its arguments, and for each argument its length
+ * and its bytes.
+ */
 struct multi {
 	struct buffer commands;
 	unsigned int count;
-	bool failed;		/* one has been refused: EXEC refuses all */
+	bool failed;		/* a command has been refused: EXEC refuses all commands */
 };
 
 size_t multi_bytes(const struct client *client)
@@ -77,7 +80,7 @@ void multi_gather(struct request *request)
 	reply_simple(request->reply, "QUEUED");
 }
 
-/* Returns what is behind the command at @at. */
+/* Reads the command at @at. Returns what is behind the command. */
 static const char *read_command(const char *at, struct command *command)
 {
 	command->argc = read_number(&at);
@@ -126,7 +129,7 @@ void verb_unwatch(struct request *request)
 	reply_ok(request->reply);
 }
 
-/* Carries out all of them. Returns the number of the one that failed, from 1, or 0. */
+/* Carries out all commands. Returns the number of the command that failed, from 1, or 0. */
 static unsigned int run_all(struct request *request, const struct multi *multi,
 			    struct buffer *answers)
 {
@@ -151,7 +154,7 @@ static unsigned int run_all(struct request *request, const struct multi *multi,
 	return failed;
 }
 
-/* A shared store is asked for queues that are not known before the turn has its mark. */
+/* A shared store has to be asked for unknown queues before the turn has its mark. */
 static void look_for_queues(const struct multi *multi)
 {
 	static struct command command;
@@ -164,7 +167,7 @@ static void look_for_queues(const struct multi *multi)
 	}
 }
 
-/* The answer is an error of one of them, in @answers. */
+/* Answers with the error of the command that failed, which is at the end of @answers. */
 static void refuse_all(struct request *request, const struct buffer *answers,
 		       unsigned int failed)
 {
@@ -185,7 +188,7 @@ static void execute(struct request *request, const struct multi *multi)
 
 	turn_mark();
 	failed = run_all(request, multi, &answers);
-	/* In the same turn another client has changed one of the jobs. */
+	/* Another client has changed one of the jobs in this turn. */
 	if (turn_has_collided() && turn_is_shared()) {
 		turn_back();
 		turn_end();
@@ -213,7 +216,7 @@ void verb_exec(struct request *request)
 		reply_error(request->reply, "ERR EXEC without MULTI");
 		return;
 	}
-	/* What it carries out is not gathered. */
+	/* The commands of the transaction must not be gathered again. */
 	request->client->multi = NULL;
 	if (multi->failed) {
 		reply_error(request->reply,

@@ -16,7 +16,7 @@
 #define MOST_JOBS	(1 << 28)
 #define MAX_BYTES	(1ULL << 30)
 #define MOST_BYTES	(1ULL << 50)
-/* Limits of jobs at once, and in a time. */
+/* These are the highest limits of jobs at once, and of jobs in a time. */
 #define MOST_LIMIT	65536
 #define MOST_RATE	1000000
 
@@ -67,7 +67,7 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 	return false;
 }
 
-/* BACKOFF has two values. With 0 0 the queue has none. */
+/* BACKOFF has two values. After "0 0" the queue has no backoff. */
 static bool parse_backoff(struct request *request, int i, struct queue_row *row)
 {
 	if (!arg_seconds(request, request->argv[i + 1], &row->backoff) ||
@@ -77,7 +77,7 @@ static bool parse_backoff(struct request *request, int i, struct queue_row *row)
 	       arg_backoff(request, i, &row->backoff, &row->backoff_most);
 }
 
-/* A rate has two values. With 0 0 the queue has none. */
+/* A rate has two values. After "0 0" the queue has no rate. */
 static bool parse_rate(struct request *request, int i, struct rate *rate)
 {
 	if (!arg_number(request, request->argv[i + 1], 0, MOST_RATE, &rate->jobs) ||
@@ -105,7 +105,7 @@ static bool parse_two(struct request *request, int i, struct queue_row *row)
 			  &row->group_rate);
 }
 
-/* Several daemons would each have a limit of their own. */
+/* Limits are refused with a shared store, because each daemon would have a limit of its own. */
 static bool may_limit(struct request *request, const struct queue_row *row)
 {
 	if (!store->shared || !(row->limit || row->rate.jobs || row->group_limit ||
@@ -115,7 +115,7 @@ static bool may_limit(struct request *request, const struct queue_row *row)
 	return false;
 }
 
-/* @if_new: a queue that is there stays as it is. */
+/* @if_new tells that a queue which exists stays as it is. */
 static bool parse_settings(struct request *request, struct queue_row *row, bool *if_new)
 {
 	*if_new = false;
@@ -138,8 +138,8 @@ static bool parse_settings(struct request *request, struct queue_row *row, bool 
 }
 
 /*
- * Saves the row in a turn of its own, so that the queue is durable before its wheel
- * changes. After an error it has answered.
+ * Saves the row in a turn of its own, so that the queue is durable before its wheel changes.
+ * After an error this function has answered.
  */
 static bool save_alone(struct request *request, struct queue_row *row)
 {
@@ -153,7 +153,7 @@ static bool save_alone(struct request *request, struct queue_row *row)
 	return false;
 }
 
-/* The same for the command's queue, which has this row afterwards. */
+/* Saves the row of the command's queue in a turn of its own, and gives it to the queue. */
 static bool save_queue(struct request *request, struct queue_row *row)
 {
 	if (!save_alone(request, row))
@@ -173,7 +173,7 @@ static size_t count_queues(void)
 	return count;
 }
 
-/* Tells why the queue gets no wheel of these settings. */
+/* Tells why the queue gets no wheel with these settings. */
 static void answer_no_wheel(struct request *request, struct queue *queue,
 			    int error)
 {
@@ -219,7 +219,7 @@ static void change_queue(struct request *request, struct queue *queue,
 		reply_ok(request->reply);
 		return;
 	}
-	/* A queue without a wheel is of no use, so it keeps the settings that it had. */
+	/* A queue without a wheel is of no use, so the queue keeps its old settings. */
 	if (!turn_begin() && !turn_result(store->save_queue(&old)))
 		keep_set(queue, &old);
 	answer_no_wheel(request, queue, error);
@@ -244,7 +244,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 		reply_ok(request->reply);
 		return;
 	}
-	/* The queue is refused. Without a wheel it would be of no use. */
+	/* The queue is refused, because it would be of no use without a wheel. */
 	answer_no_wheel(request, queue, error);
 	queue_free(queue);
 	turn_begin();
@@ -336,7 +336,7 @@ void verb_drain(struct request *request)
 	set_state(request, request->queue->row.paused, true);
 }
 
-/* TW.RESUME queue: neither paused nor draining any more */
+/* TW.RESUME queue: the queue is neither paused nor draining any more. */
 void verb_resume(struct request *request)
 {
 	set_state(request, false, false);

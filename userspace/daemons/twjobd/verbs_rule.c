@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TW.EVERY, the verb that puts a job with a rule, by which it comes again. What a rule
- * means is told by rule.h and calendar.h.
+ * TW.EVERY, the verb that puts a job with a rule, by which the job comes again. rule.h and
+ * calendar.h tell what a rule means.
  */
 #include "rule.h"
 #include "verbs.h"

@@ -41,7 +41,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 {
 	const struct queue_row *row = &queue->row;
 	struct timewheel_info info;
-	/* The stamp's token and those that are parked are pending as well, see queue_register(). */
+	/* The stamp and parked tokens are pending, too: see queue_register(). */
 	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried + row->done +
 							     row->waiting);
 	struct due due;
@@ -92,7 +92,7 @@ void verb_stats(struct request *request)
 {
 	struct figures figures;
 
-	/* The wheel does not know yet what this turn changes. */
+	/* The wheel does not know the changes of this turn yet. */
 	turn_end();
 	if (request->queue)
 		queue_figures(request->queue, &figures);
@@ -139,7 +139,7 @@ static void print_figures(FILE *file, const struct figures *figures, size_t coun
 	}
 }
 
-/* The figures are those of queues that the client may look at. */
+/* Prints the figures of queues that the client may look at. */
 static void print_queues(FILE *file, const struct client *client)
 {
 	struct figures *figures;

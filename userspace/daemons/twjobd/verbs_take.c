@@ -11,11 +11,11 @@
 
 #define MAX_COUNT	1000
 #define MAX_BLOCK	(86400 * MSEC_PER_SEC)
-/* A worker that asks without BLOCK is expected to ask again within so many ms. */
+/* A worker that asks without BLOCK is expected to ask again within this many ms. */
 #define POLL		1000
 
 static struct waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-/* Takes that have just come wait here for take_serve(), with a shared store only. */
+/* With a shared store, takes that have just come wait here for take_serve(). */
 static struct waiters asking = TAILQ_HEAD_INITIALIZER(asking);
 
 static void leave_list(struct waiter *waiter)
@@ -58,7 +58,7 @@ static bool waits_for(const struct waiter *waiter, const struct queue *queue)
 	return false;
 }
 
-/* NULL: no client waits for a job of this queue. */
+/* Returns NULL if no client waits for a job of this queue. */
 static struct waiter *first_waiter(const struct queue *queue)
 {
 	struct waiter *waiter;
@@ -75,8 +75,8 @@ bool take_is_wanted(struct queue *queue)
 }
 
 /*
- * Whether the client can share a claim of this queue's jobs with others: it takes one job,
- * and asks this queue first.
+ * Tells whether the client can share a claim of this queue's jobs with others: it must take one
+ * job, and ask this queue first.
  */
 static bool can_share(const struct waiter *waiter, const struct queue *queue)
 {
@@ -84,7 +84,7 @@ static bool can_share(const struct waiter *waiter, const struct queue *queue)
 	       waiter->queues[0] == queue;
 }
 
-/* The first clients that wait for the queue, up to one that cannot share a claim. */
+/* Finds the first clients that wait for the queue, up to a client that cannot share a claim. */
 static int find_takers(const struct waiters *list, const struct queue *queue,
 		       struct waiter **takers)
 {
@@ -101,7 +101,7 @@ static int find_takers(const struct waiters *list, const struct queue *queue,
 	return n;
 }
 
-/* Returns whether one of them has got a job. */
+/* Returns whether one of the clients has got a job. */
 static bool serve_takers(const struct waiters *list, struct queue *queue)
 {
 	struct waiter *takers[MAX_CLAIM];
@@ -126,7 +126,7 @@ static bool serve_first(struct waiter *waiter, struct queue *queue)
 	return true;
 }
 
-/* Hands out jobs as long as one is due, and a client waits for it. */
+/* Hands out jobs while a job is due and a client waits for it. */
 static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 {
 	struct queue *queue = data;
@@ -248,7 +248,10 @@ static bool parse_options(struct request *request, struct waiter *waiter)
 	return true;
 }
 
-/* There is no job. While a queue has no wheel, this is not known of it. */
+/*
+ * Answers that there is no job. The answer is an error if a queue has no wheel, because nobody
+ * knows its jobs then.
+ */
 static void answer_none(const struct waiter *waiter)
 {
 	struct request request = {
@@ -308,7 +311,7 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 	waiter->nr_queues = n;
 	if (!n)
 		reply_error(request->reply, "ERR TW.TAKE needs a queue");
-	/* The search for a later queue may find that another node has dropped this one. */
+	/* The search for a later queue may find that another node has dropped an earlier queue. */
 	for (int i = 0; i < n; i++) {
 		queue = waiter->queues[i];
 		if (!queue || queue->row.dropped) {
@@ -319,7 +322,7 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 	return n;
 }
 
-/* TW.TAKE queue [queue ...] [COUNT n] [BLOCK ms] [BOUND]; BLOCK 0 is for ever. */
+/* TW.TAKE queue [queue ...] [COUNT n] [BLOCK ms] [BOUND]: BLOCK 0 waits for ever. */
 void verb_take(struct request *request)
 {
 	struct waiter *waiter = calloc(1, sizeof(*waiter) +

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What the tests of clients for Node share: every verb, by a function that sends a
-// command and gives the promise of its answer.
+// This file has what the tests of clients for Node share. It tests every verb, by a function that
+// sends a command and returns the promise of its answer.
 'use strict';
 const fs = require('fs');
 
-// An answer as verbs.txt has it; a map counts its names and values.
+// Returns an answer in the format of verbs.txt. The names and values of a map are counted.
 function text(answer)
 {
 	if (answer === null || answer === undefined)
@@ -41,7 +41,7 @@ function expect(condition, what)
 	process.exitCode = 1;
 }
 
-// The code of an error that the daemon answers with.
+// Returns the answer, or the code of an error that the daemon answers.
 async function answerOf(promise)
 {
 	try {
@@ -69,13 +69,13 @@ async function allVerbs(send)
 	}
 }
 
-// The error with which a promise ends, or null.
+// Returns the error with which a promise ends, or null.
 function errorOf(promise)
 {
 	return promise.then(() => null, (error) => error);
 }
 
-// Each in its place, and none twice.
+// Checks that each answer is in its place, and that no answer comes twice.
 function expectNumbers(answers, count)
 {
 	expect(new Set(answers).size === count &&
@@ -88,7 +88,7 @@ function sleep(ms)
 	return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-// A take that waits by a connection of its own does not hold up the other one.
+// A take that waits on a connection of its own does not delay the other connection.
 async function blocks(send, sendBlocking)
 {
 	const take = sendBlocking(['TW.TAKE', 'waited', 'BLOCK', '0']);
@@ -103,7 +103,7 @@ async function blocks(send, sendBlocking)
 	expect(await send(['TW.ACK', 'waited', job[2]]) === 1, 'no ack');
 }
 
-// Ends by itself, also if there are still connections.
+// Ends the program, also if there are still connections.
 function run(main)
 {
 	main().catch((error) => {

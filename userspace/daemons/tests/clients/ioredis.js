@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// ioredis with twjobd: ioredis.js PORT PROXY. The proxy cuts a connection when the
-// first command with a word like "cut-a" has been carried out, before its answer.
+// ioredis.js PORT PROXY: tests ioredis with twjobd. The proxy cuts a connection when the first
+// command with a word like "cut-a" has been carried out, before its answer.
 'use strict';
 const Redis = require('ioredis');
 const { allVerbs, blocks, errorOf, expect, expectNumbers, run, sleep } =
@@ -14,7 +14,7 @@ function connect(to, options)
 	const redis = new Redis({ host: '127.0.0.1', port: to, password: 'secret',
 				  ...options });
 
-	// Connections that end are part of this.
+	// Connections that end are a part of this test.
 	redis.on('error', () => {});
 	return redis;
 }
@@ -32,7 +32,8 @@ async function pipelines(redis)
 	expectNumbers(await Promise.all(puts), 50);
 }
 
-// By default it sends a command again whose answer was lost: without a key twice.
+// By default ioredis sends a command again whose answer was lost. Without a key there are two
+// jobs then.
 async function sendsAgain()
 {
 	const redis = connect(proxy);
@@ -57,7 +58,7 @@ async function isToldNotTo()
 	await redis.call('TW.PUT', 'set', 'second');
 }
 
-// With this setting alone the call does not end.
+// With only this setting the call never ends.
 async function neverEnds()
 {
 	const redis = connect(proxy, { autoResendUnfulfilledCommands: false });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// node-redis with twjobd: node-redis.js PORT PROXY. See ioredis.js.
+// node-redis.js PORT PROXY: tests node-redis with twjobd. See ioredis.js.
 'use strict';
 const { createClient, createClientPool } = require('redis');
 const { allVerbs, blocks, errorOf, expect, expectNumbers, run, sleep } =
@@ -17,7 +17,7 @@ async function connect(to, more)
 {
 	const client = createClient(options(to, more));
 
-	// Connections that end are part of this.
+	// Connections that end are a part of this test.
 	client.on('error', () => {});
 	await client.connect();
 	return client;
@@ -61,7 +61,7 @@ async function reconnects()
 	await isCut(client, 'unkeyed', 'cut-a');
 	await isCut(client, 'keyed', 'cut-b', 'KEY', 'b');
 	await isCut(client, 'keyed', 'kill-c', 'KEY', 'c');
-	// What the program does then.
+	// The program then sends the command again.
 	const [, word] = await client.sendCommand(['TW.PUT', 'keyed', 'kill-c', 'KEY', 'c']);
 
 	expect(word === 'EXISTS', `a put with a key, repeated: ${word}`);

@@ -1,7 +1,7 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// phpredis with twjobd: phpredis.php PORT PROXY. See ioredis.js.
+// phpredis.php PORT PROXY: tests phpredis with twjobd. See ioredis.js.
 
 [, $port, $proxy] = $argv;
 $failed = 0;
@@ -16,7 +16,8 @@ function expect($condition, $what)
 	$failed = 1;
 }
 
-// With the texts of simple answers, as OK and BURIED, which are true otherwise.
+// Connects with the option that gives simple answers as texts, such as OK and BURIED. Otherwise
+// they are true.
 function connect($to, $persistent = null)
 {
 	$redis = new Redis();
@@ -29,7 +30,8 @@ function connect($to, $persistent = null)
 	return $redis;
 }
 
-// The answer, or the code of an error. An error with the code ERR is false, as is null.
+// Returns the answer, or the code of an error. An error with the code ERR is false, and so is
+// null.
 function answer_of($redis, $words)
 {
 	$redis->clearLastError();
@@ -43,7 +45,7 @@ function answer_of($redis, $words)
 	return $answer;
 }
 
-// As verbs.txt has it; an array that is null is an empty one.
+// Returns an answer in the format of verbs.txt. A null array is an empty array.
 function text($answer)
 {
 	if ($answer === false || $answer === null || $answer === [])
@@ -93,7 +95,7 @@ function pipelines($redis)
 	       '100 puts were answered ' . json_encode($ids));
 }
 
-// Longer than PHP waits by default.
+// The take waits longer than PHP does by default.
 function blocks($redis, $port)
 {
 	$blocking = connect($port);
@@ -110,7 +112,7 @@ function blocks($redis, $port)
 	}
 }
 
-// The command ends with an exception, and the next one connects again.
+// The command ends with an exception, and the next command connects again.
 function is_cut($redis, ...$words)
 {
 	try {
@@ -134,7 +136,7 @@ is_cut($redis, 'keyed', 'kill-c', 'KEY', 'c');
 $answer = $redis->rawCommand('TW.PUT', 'keyed', 'kill-c', 'KEY', 'c');
 expect($answer[1] === 'EXISTS', 'a put with a key, repeated: ' . json_encode($answer));
 
-// Two objects of one persistent connection, as two requests have it.
+// Two objects share one persistent connection, as two requests do.
 $redis = connect($proxy, 'puts');
 is_cut($redis, 'set', 'cut-d');
 unset($redis);

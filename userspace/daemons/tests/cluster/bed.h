@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How tests have the script "bed" do something with the machines; see there.
+ * Functions by which tests let the script "bed" act on the machines: see that script.
  */
 #ifndef BED_H
 #define BED_H
@@ -8,7 +8,7 @@
 #include "../jobs/jobs.h"
 
 #define BED		"/tmp/timewheel-bed"
-/* Whichever of the servers is the primary. */
+/* The connection goes to the server that is the primary. */
 #define SERVERS		"host=10.77.0.1,10.77.0.2,10.77.0.3 dbname=postgres " \
 			"user=postgres target_session_attrs=read-write connect_timeout=2 "
 
@@ -18,8 +18,8 @@ static inline long long mono(void)
 }
 
 /*
- * A client's connection, which waits so many seconds for an answer; NULL if it cannot be
- * made. A node listens on a unix socket, which cut links do not concern.
+ * Returns a client's connection, which waits this many seconds for an answer, or NULL if it
+ * cannot be made. A node listens on a unix socket, so links that are cut do not matter.
  */
 static inline redisContext *connect_node(int node, int seconds)
 {
@@ -35,7 +35,7 @@ static inline redisContext *connect_node(int node, int seconds)
 	return NULL;
 }
 
-/* Has the test bed do something; see there. */
+/* Runs a command of the test bed. Returns its status. */
 __attribute__((__format__(printf, 1, 2)))
 static inline int operate(const char *format, ...)
 {
@@ -48,7 +48,7 @@ static inline int operate(const char *format, ...)
 	return system(line);
 }
 
-/* What the test bed prints, without the end of the line. */
+/* Reads a line that the test bed prints, without its end. */
 static inline void ask_bed(char *answer, int size, const char *what)
 {
 	char line[256];
@@ -64,7 +64,7 @@ static inline void ask_bed(char *answer, int size, const char *what)
 	pclose(pipe);
 }
 
-/* The number of the server that is the primary now. */
+/* Returns the number of the server that is now the primary. */
 static inline int primary(void)
 {
 	char name[16];
@@ -73,7 +73,7 @@ static inline int primary(void)
 	return atoi(name + 1);
 }
 
-/* A number that the primary answers with; -1 if it does not answer. */
+/* Returns the number that the primary answers, or -1 if it does not answer. */
 static inline long long ask_primary(const char *sql)
 {
 	char line[200], answer[32];

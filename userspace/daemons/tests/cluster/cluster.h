@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ledger of a cluster: what clients were answered about each job, and what is wrong
- * with that. A job's body is the number of its entry.
+ * The ledger of a cluster notes the answers that clients got about each job, and finds wrong
+ * ones. A job's body is the number of its entry.
  *
- * A worker is sure of a job from the answer of its TAKE until a lease after it has sent
- * that TAKE: the job was not handed to it before it asked. It looks at nothing that comes
- * later than that, and trusts no other clock than its own.
+ * A worker is sure of a job from the answer of its TAKE until a lease after it has sent that
+ * TAKE: the job was not handed to it before it sent the TAKE. The worker ignores an answer that
+ * comes after this time, and trusts only its own clock.
  */
 #ifndef CLUSTER_H
 #define CLUSTER_H
@@ -16,42 +16,45 @@
 #define JOBS		400000
 #define LEASE		4	/* s */
 #define EXTENDED	6	/* s, by TW.EXTEND */
-/* For how long a client waits for an answer. */
+/* A client waits this many seconds for an answer. */
 #define ANSWER_S	6
-/* What the rounding of times to milliseconds may make of a lease. */
+/* The rounding of times to milliseconds may change a lease by this many ms. */
 #define ROUNDING	20
 
 static struct entry {
-	/* @repeated: the first put may have been done before the second. */
+	/* @repeated: the first put may have been carried out before the second one. */
 	atomic_bool put, repeated;
-	/* An answer said that it is not there: refused, rolled back. */
+	/* An answer said that the put was refused or rolled back, so the job does not exist. */
 	atomic_bool refused;
-	/* An answer said that it is there no more; @cancelled: by that command. */
+	/*
+	 * An answer said that the job does not exist any more. @cancelled: this command has ended
+	 * it.
+	 */
 	atomic_bool gone, cancelled, cancel_in_doubt;
 	atomic_int delivered, done, ack_in_doubt;
-	/* Not before this point of the wall clock, ms. */
+	/* The job may not come before this point of the wall clock, in ms. */
 	_Atomic long long earliest;
-	/* Until when its worker is sure of it, ms. */
+	/* The job's worker is sure of the job until this time, in ms. */
 	_Atomic long long held_until;
 } entries[JOBS];
 
-/* What happens. */
+/* These counters are for what may happen. */
 static atomic_int next_entry, accepted, in_doubt, refusals, done, stale, too_late, no_node;
-/* What must not happen. */
+/* These counters are for what must not happen. */
 static atomic_int early, shared, robbed, back_again, ghosts, strange, bad_answers;
 /*
- * The longest time without any delivery, and from a job's time, which is after @since, to
- * its first delivery, ms.
+ * @longest_pause is the longest time without any delivery. @latest is the longest time from a
+ * job's due time, if this is after @since, to its first delivery. Both are in ms.
  */
 static _Atomic long long last_delivery, longest_pause, latest, since;
 
-/* A client's connections, one to each node, made when they are needed. */
+/* A client has connections to all nodes. Each connection is made when it is needed. */
 struct clients {
 	redisContext *node[MAX_NODES + 1];
 	unsigned int seed;
 };
 
-/* How many there are, as the script "bed" has it. */
+/* Returns how many nodes there are, as the script "bed" has it. */
 static inline int nr_nodes(void)
 {
 	const char *wanted = getenv("TW_NODES");
@@ -64,7 +67,10 @@ static inline unsigned int roll(struct clients *clients)
 	return rand_r(&clients->seed) % 100;
 }
 
-/* A node that was stopped meanwhile is not left in doubt: nothing was sent to it. */
+/*
+ * Tells whether the connection has ended. A command to a node that has stopped is not in doubt
+ * then, because nothing was sent.
+ */
 static inline bool has_ended(const redisContext *client)
 {
 	char byte;
@@ -85,7 +91,7 @@ static inline redisContext *client_of(struct clients *clients, int node)
 	return *client;
 }
 
-/* The node itself, or the next one to which there is a connection; NULL for none. */
+/* Returns a connection to the node, or to the next node that has one, or NULL if there is none. */
 static inline redisContext *client_near(struct clients *clients, int node)
 {
 	int nodes = nr_nodes();
@@ -113,7 +119,7 @@ static inline void end_clients(struct clients *clients)
 			redisFree(clients->node[node]);
 }
 
-/* say() for words that are put together from parts. */
+/* Does what say() does for words that are put together from parts. */
 __attribute__((__format__(printf, 2, 3)))
 static inline redisReply *tell(redisContext *client, const char *format, ...)
 {
@@ -126,7 +132,7 @@ static inline redisReply *tell(redisContext *client, const char *format, ...)
 	return redisCommand(client, line);
 }
 
-/* An error that says that a command was not carried out, and may be given again. */
+/* Tells whether an error says that the command was not carried out, and may be sent again. */
 static inline bool is_refusal(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ERROR &&
@@ -140,7 +146,7 @@ static inline bool is_error(const redisReply *reply, const char *name)
 	       !strncmp(reply->str, name, strlen(name));
 }
 
-/* An answer that is none of those that are expected. */
+/* Notes an answer that is not one of the expected answers. */
 static inline void is_bad(const char *verb, const redisReply *reply)
 {
 	if (is_refusal(reply)) {
@@ -160,7 +166,10 @@ static inline void note_longest(_Atomic long long *longest, long long ms)
 		*longest = ms;
 }
 
-/* All machines have the same clock, so that of the client is the database's. */
+/*
+ * Checks the times of a delivery. All machines have one clock, so the client's clock is the
+ * database's clock.
+ */
 static inline void note_times(const struct taken *taken, const struct entry *entry)
 {
 	long long now = now_ms(CLOCK_REALTIME);
@@ -174,7 +183,10 @@ static inline void note_times(const struct taken *taken, const struct entry *ent
 		       taken->due - now, entry->earliest - now);
 }
 
-/* A worker has got this job by a TAKE that it sent at @sent. Whether it is sure of it. */
+/*
+ * Notes that a worker has got this job by a TAKE that it sent at @sent. Returns whether the
+ * worker is sure of the job.
+ */
 static inline bool note_delivery(const struct taken *taken, long long sent, bool bound)
 {
 	long long now = mono(), until = sent + LEASE * 1000 - ROUNDING;
@@ -194,20 +206,20 @@ static inline bool note_delivery(const struct taken *taken, long long sent, bool
 	back_again += entry->gone;
 	ghosts += entry->refused;
 	entry->delivered++;
-	/* A node that dies gives back what is bound to its connections. */
+	/* A node that dies gives back deliveries that are bound to its connections. */
 	if (bound)
 		until = 0;
 	shared += atomic_exchange(&entry->held_until, until) > now;
 	return true;
 }
 
-/* Before a worker says that it has done with the job. Until when it was sure of it. */
+/* Notes that a worker is about to end the job. Returns until when it was sure of the job. */
 static inline long long note_end(struct entry *entry)
 {
 	return atomic_exchange(&entry->held_until, 0);
 }
 
-/* Prints what is in the ledger. Returns how many jobs were acknowledged and lost. */
+/* Prints a summary of the ledger. Returns how many acknowledged jobs were lost. */
 static inline int sum_up(int *twice)
 {
 	int lost = 0;

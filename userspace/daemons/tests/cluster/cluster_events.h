@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What happens to the machines of a cluster, and one line of the table for each of these.
+ * Events that happen to the machines of a cluster, each with one line of the table.
  */
 #ifndef CLUSTER_EVENTS_H
 #define CLUSTER_EVENTS_H
 
 #include "cluster_load.h"
 
-/* What a node's lease, and the look of others at it, take. */
+/* This many ms are enough for the end of a node's lease, and for the next look of other nodes. */
 #define TAKEOVER_MS	12000
-/* What others need for the jobs of a node that has ended its lease itself: two looks. */
+/*
+ * Other nodes need this many ms to take over from a node that has ended its lease itself: two
+ * looks.
+ */
 #define HANDOVER_MS	4000
 
 static unsigned int seed;
@@ -24,30 +27,33 @@ static inline void begin_ledger(void)
 }
 
 /*
- * By words of "bed": $n is any node and $m the next one, $p the primary, $s any standby and
- * $o the other one; $t is up to 15 seconds. After it all machines run again.
+ * An event is a script with commands of "bed". $n is any node and $m the next one, $p the
+ * primary, $s any standby and $o the other one, and $t is up to 15 seconds. After an event all
+ * machines run again.
  *
- * A machine that dies is cut off first: a kernel goes on to send what a process that is
- * killed has left. A node that is killed so is dead for longer than its lease. The primary
- * goes on when another has its place, for nodes that still are connected to it.
+ * A machine that dies is cut off first, because a kernel still sends data that a killed process
+ * has left. Such a node is dead for longer than its lease. An old primary goes on for nodes that
+ * are still connected to it when another server has taken its place.
  */
 static const struct event {
 	const char *name, *happens;
-	/* How late a job may come by that; 0: this depends on other machines. */
+	/*
+	 * A job may be this many ms late because of the event. 0: this depends on other machines.
+	 */
 	int latest;
 } events[] = {
-	/* Each short run has these. */
+	/* Each short run has the events from here on. */
 	{ "primary_killed", "bed kill $p; bed failover; bed rejoin $p" },
 	{ "node_dead", "bed cut $n; bed kill $n; sleep 15; bed mend $n; bed start $n",
 		TAKEOVER_MS },
-	/* The last one finds only nodes that have just begun, and stays away. */
+	/* The last node finds only nodes that have just begun, and stays away for a while. */
 	{ "nodes_upgraded",
 		"set -- $(bed nodes)\n"
 		"for n; do bed end $n; [ $# = 1 ] || bed start $n; shift; done\n"
 		"sleep 6; bed start $n", HANDOVER_MS },
 	/*
-	 * Both have what was acknowledged, since the other standby was away; what is left
-	 * must not be promoted before one of them is back.
+	 * Both servers have all acknowledged data, because the other standby was away. The other
+	 * standby must not be promoted before one of the two is back.
 	 */
 	{ "primary_and_standby_killed",
 		"bed cut $o; sleep 2; bed cut $p $s; bed kill $p $s; bed mend $o\n"
@@ -63,7 +69,7 @@ static const struct event {
 	{ "standby_killed", "bed kill $s; bed start $s" },
 	{ "standby_stopped", "bed stop $s; sleep 30; bed go $s" },
 	{ "standby_cut", "bed cut $s; sleep $t; bed mend $s" },
-	/* ANY 2 pauses while one standby is away, and loses nothing either. */
+	/* With ANY 2 the cluster pauses while one standby is away, but loses nothing. */
 	{ "standbys_reloaded",
 		"bed standbys $p \"ANY 2 ($s,$o)\"; sleep 2; bed standbys $p \"ANY 1 ($s,$o)\"" },
 	{ "primary_stopped",
@@ -73,8 +79,8 @@ static const struct event {
 		"bed cut $p; bed failover; sleep $t; bed mend $p; sleep 8\n"
 		"bed kill $p; bed rejoin $p" },
 	/*
-	 * What is answered while the standbys are cut off is on the primary's disk alone,
-	 * which does not come back. With a quorum nothing is answered then.
+	 * Answers that come while the standbys are cut off are about data on the primary's disk
+	 * alone, which is lost. With a quorum nothing is answered then.
 	 */
 	{ "primary_lost",
 		"bed cut $s $o; sleep 2; bed cut $p; bed kill $p; bed wipe $p\n"
@@ -104,7 +110,7 @@ static inline int happen(const struct event *event)
 	return system(script);
 }
 
-/* One line of the table. */
+/* Runs an event, and prints its line of the table. */
 static inline int run_event(int run)
 {
 	const struct event *event = find_event(getenv("TW_EVENT")) ?:
@@ -125,7 +131,7 @@ static inline int run_event(int run)
 	printf("pause %5lld ms, latest %5lld ms%s\n", longest_pause, latest,
 	       result ? ", FAILED" : "");
 	fflush(stdout);
-	/* Workers wait for a node that is stopped or cut off, which is not the node's death. */
+	/* Workers wait for a node that is stopped or cut off, and the node is not dead. */
 	return event->latest && latest > event->latest ? -1 : result;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the nodes do when another server takes the primary's place, where the ledger would
- * come to it only now and then. The script "bed" has to run.
+ * The nodes go on when another server takes the primary's place, in cases which the ledger would
+ * meet only now and then. The script "bed" has to run.
  */
 #include "bed.h"
 
 #define MINUTE		60000
-/* How long nodes may take to find the server that has become the primary, ms. */
+/* Nodes may need this many ms to find the server that has become the primary. */
 #define FOUND		15000
 #define ANSWER_S	20
 
@@ -15,7 +15,7 @@ FIXTURE(failover) {
 	redisContext *n1, *n2;
 };
 
-/* The database's clock is what a server's configuration tells. */
+/* Makes the database's clock depend on a setting of the server. */
 static int make_clock(void)
 {
 	return operate("sql d%d \"create or replace function timewheel.now()\n"
@@ -50,7 +50,7 @@ FIXTURE_TEARDOWN(failover)
 	redisFree(self->n2);
 }
 
-/* The answer to a command that is repeated as long as the node has no database. */
+/* Repeats a command until the node has a database. Returns the answer. */
 __attribute__((__format__(printf, 2, 3)))
 static redisReply *insist(redisContext *client, const char *format, ...)
 {
@@ -73,7 +73,7 @@ static redisReply *insist(redisContext *client, const char *format, ...)
 	}
 }
 
-/* Whether a put by key made a job or found one, as it says; and the job's number. */
+/* Tells whether a put by key made a job or found one, as @what says. Gets the job's number. */
 static bool put_says(redisReply *reply, const char *what, long long *id)
 {
 	bool says = reply && reply->type == REDIS_REPLY_ARRAY &&
@@ -87,7 +87,7 @@ static bool put_says(redisReply *reply, const char *what, long long *id)
 	return says;
 }
 
-/* Sends a put whose commit then waits for other machines. */
+/* Sends a put whose commit then waits for other machines. Returns whether the commit waits. */
 static bool put_waits(redisContext *client)
 {
 	redisAppendCommand(client, "TW.PUT q first KEY k");
@@ -101,7 +101,7 @@ static bool put_waits(redisContext *client)
 	return false;
 }
 
-/* It comes once, and nothing else does. */
+/* Checks that the job comes once, and that no other job comes. */
 static void comes_once(struct __test_metadata *_metadata, redisContext *client,
 		       const char *body)
 {
@@ -113,7 +113,7 @@ static void comes_once(struct __test_metadata *_metadata, redisContext *client,
 	EXPECT_FALSE(take(client, &taken, "TW.TAKE q BLOCK 2000"));
 }
 
-/* Its client is told nothing, and finds out by putting it again. */
+/* The client of the put gets no answer, and finds out when it puts the job again. */
 TEST_F_TIMEOUT(failover, J1_in_doubt_and_only_the_old_primary_has_it, 90)
 {
 	int a = self->old % 3 + 1, b = a % 3 + 1;
@@ -130,7 +130,7 @@ TEST_F_TIMEOUT(failover, J1_in_doubt_and_only_the_old_primary_has_it, 90)
 	comes_once(_metadata, self->n1, "second");
 }
 
-/* The primary waits for a standby that is not there, while both have all. */
+/* The primary waits for a standby that does not exist, while both standbys have all data. */
 TEST_F_TIMEOUT(failover, J1_in_doubt_and_the_new_primary_has_it, 90)
 {
 	int a = self->old % 3 + 1, b = a % 3 + 1;
@@ -148,10 +148,7 @@ TEST_F_TIMEOUT(failover, J1_in_doubt_and_the_new_primary_has_it, 90)
 		     operate("standbys d%d 'ANY 1 (d%d,d%d)'", self->old, a, b));
 }
 
-/*
- * The old primary is there as before, but it does not carry anything out: the nodes have
- * to leave it, though it answers.
- */
+/* Checks that the nodes leave the old primary, which still answers but commits nothing. */
 static void is_left(struct __test_metadata *_metadata, FIXTURE_DATA(failover) *self)
 {
 	long long start;
@@ -175,14 +172,14 @@ TEST_F_TIMEOUT(failover, a_primary_whose_standbys_have_gone_is_left, 90)
 	is_left(_metadata, self);
 }
 
-/* The kernel of its machine still takes connections. */
+/* The kernel of the stopped primary's machine still takes connections. */
 TEST_F_TIMEOUT(failover, a_primary_that_is_stopped_is_left, 90)
 {
 	ASSERT_EQ(0, operate("stop d%d", self->old));
 	is_left(_metadata, self);
 }
 
-/* The nodes have lost their connections, and new ones wait for its standbys. */
+/* The nodes have lost their connections, and new connections wait for the primary's standbys. */
 TEST_F_TIMEOUT(failover, a_primary_whose_standbys_have_gone_is_not_taken, 90)
 {
 	int a = self->old % 3 + 1, b = a % 3 + 1;
@@ -190,7 +187,7 @@ TEST_F_TIMEOUT(failover, a_primary_whose_standbys_have_gone_is_not_taken, 90)
 	ASSERT_EQ(0, operate("cut d%d d%d", a, b));
 	ASSERT_LT(0, ask_primary("select count(pg_terminate_backend(pid))\n"
 				 "from pg_stat_activity where application_name = 'twjobd'"));
-	/* Their commits wait by now. */
+	/* The commits of the new connections wait by now. */
 	sleep_ms(3000);
 	ASSERT_EQ(0, operate("mend d%d d%d", a, b));
 	is_left(_metadata, self);
@@ -205,7 +202,7 @@ TEST_F_TIMEOUT(failover, a_primary_without_a_quorum_is_left, 90)
 	EXPECT_EQ(0, operate("standbys d%d 'ANY 1 (d%d,d%d)'", self->old, a, b));
 }
 
-/* It says so soon, whether it is connected or tries to be. */
+/* A node that is cut off soon refuses commands, whether it is connected or tries to connect. */
 TEST_F_TIMEOUT(failover, a_node_that_is_cut_off_refuses, 90)
 {
 	long long start, end = mono() + 12000, longest = 0, later = 0;
@@ -232,7 +229,7 @@ TEST_F_TIMEOUT(failover, a_node_that_is_cut_off_refuses, 90)
 	ASSERT_EQ(0, operate("failover"));
 }
 
-/* Another server's clock, from now on the database's: by how much it is ahead, ms. */
+/* Lets another server take the primary's place, whose clock is @ahead ms ahead. */
 static int fail_over_to_clock(int old, int ahead)
 {
 	int a = old % 3 + 1, b = a % 3 + 1;
@@ -250,7 +247,10 @@ static int right_clocks(int old)
 	       operate("setting d%d bed.ahead 0", b);
 }
 
-/* What is put at once is due by the new clock, though the node knew the old one. */
+/*
+ * Checks that a job that is put at once is due by the new clock, though the node knew the old
+ * one.
+ */
 static void is_due_in(struct __test_metadata *_metadata, redisContext *client,
 		      const char *key)
 {
@@ -267,7 +267,7 @@ static void is_due_in(struct __test_metadata *_metadata, redisContext *client,
 	SAYS("1", client, "TW.CANCEL q %lld", id);
 }
 
-/* All leases end early, and what is put for the next minute is due. */
+/* All leases end early, and jobs for the next minute become due. */
 TEST_F_TIMEOUT(failover, to_a_clock_that_is_ahead, 90)
 {
 	struct taken held, again;
@@ -286,7 +286,7 @@ TEST_F_TIMEOUT(failover, to_a_clock_that_is_ahead, 90)
 	ASSERT_EQ(0, right_clocks(self->old));
 }
 
-/* All waits longer, as it does when a clock is set back. What is put now does not. */
+/* All jobs wait longer, as after a clock was set back, but a job that is put now does not. */
 TEST_F_TIMEOUT(failover, to_a_clock_that_is_behind, 90)
 {
 	struct taken held, soon;
@@ -300,7 +300,7 @@ TEST_F_TIMEOUT(failover, to_a_clock_that_is_behind, 90)
 	EXPECT_TRUE(put_says(insist(self->n2, "TW.PUT q now KEY now"), "NEW", NULL));
 	comes_once(_metadata, self->n2, "now");
 	SAYS("1", self->n2, "TW.ACK q %s", held.receipt);
-	/* Somebody sees it. */
+	/* A node sees that the clocks are right again. */
 	ASSERT_EQ(0, right_clocks(self->old));
 	EXPECT_TRUE(take(self->n1, &soon, "TW.TAKE q BLOCK 5000"));
 	EXPECT_STREQ("soon", soon.body);

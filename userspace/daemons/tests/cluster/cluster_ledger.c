@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Machines of a cluster are killed, stopped, and cut off, while producers and workers use
- * it; see cluster.h for the ledger that they keep, and the script "bed" for the machines.
- * The bed has to run.
+ * Machines of a cluster are killed, stopped, and cut off, while producers and workers use it; see
+ * cluster.h for the ledger that they keep, and the script "bed" for the machines. The test needs
+ * the bed.
  *
- * J1	what was answered is so, also when two machines die at once, as long as one of the
+ * J1	an answered change is kept, also when two machines die at once, as long as one of the
  *	disks comes back that had it
  * J2	no job is handed out early, or while another worker has it
  * J3	other nodes hand out the jobs of a node that dies, at most 12 s later
  *
- * TW_EVENTS is the number of events in a long run, which shows at its end that the ledger
- * finds losses where there are some. TW_SEED chooses them, and TW_EVENT names one event of
- * which all are.
+ * TW_EVENTS is the number of events in a long run, which shows at its end that the ledger finds
+ * losses if there are some. TW_SEED chooses the events, and TW_EVENT names an event that is
+ * repeated instead.
  */
 #include "cluster_events.h"
 
@@ -29,7 +29,7 @@ static void create_queue(struct __test_metadata *_metadata, struct clients *clie
 	sleep_ms(2000);
 }
 
-/* A queue of its own; the nodes are started by the first test. */
+/* Each test has a queue of its own. The first test starts the nodes. */
 FIXTURE_SETUP(cluster)
 {
 	begin_ledger();
@@ -61,14 +61,14 @@ static void check_ledger(struct __test_metadata *_metadata)
 	EXPECT_EQ(0, strange);
 	EXPECT_EQ(0, bad_answers);
 	EXPECT_EQ(0, ask_primary("select count(*) from timewheel.job"));
-	/* The clock that says what is early is never ahead by a part of a ms. */
+	/* The clock by which a job is early must never be ahead by a part of a ms. */
 	EXPECT_EQ(0, ask_primary("select count(*) from generate_series(1, 1000)\n"
 		  "where timewheel.now() > extract(epoch from clock_timestamp()) * 1000"));
 }
 
 /*
- * The ledger sees it when what was answered is lost: the nodes are told that one machine
- * is enough, its commits wait for nobody, and its disk is lost.
+ * Checks that the ledger sees losses. The nodes are told that one machine is enough, the
+ * primary's commits wait for no standby, and its disk is lost.
  */
 static void check_control(struct __test_metadata *_metadata)
 {

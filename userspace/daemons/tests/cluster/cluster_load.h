@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The load of a cluster: producers by the protocol and by SQL, and workers, at all nodes.
- * They enter what they are answered in the ledger, see cluster.h.
+ * The load of a cluster: producers by the protocol and by SQL, and workers, at all nodes. They
+ * enter the answers in the ledger, see cluster.h.
  */
 #ifndef CLUSTER_LOAD_H
 #define CLUSTER_LOAD_H
@@ -12,11 +12,14 @@
 
 #define PRODUCERS	3
 #define WORKERS		6
-/* Of jobs that are put to be cancelled, or moved nearer. */
+/*
+ * Jobs that are put to be cancelled, or to be moved to an earlier time, are due this many ms
+ * later.
+ */
 #define FAR_MS		4000
 /*
- * For how long one who puts by SQL waits: also for a server that died while it was cut off,
- * which tells nobody of its end.
+ * A producer by SQL waits for a few seconds, also for a server that died while it was cut off,
+ * and that sends no end of its connections.
  */
 #define SQL_PATIENCE	"tcp_user_timeout=4000 keepalives_idle=2 keepalives_interval=1 " \
 			"keepalives_count=3 options='-c statement_timeout=4s'"
@@ -25,7 +28,7 @@
 static pthread_t producers[PRODUCERS + 1], workers[WORKERS];
 static atomic_bool stop_producers, stop_workers;
 
-/* The job comes after so many ms, or, if it was put before, when it would have come. */
+/* Notes that the job comes after @ms or, if it was put before, when it would have come. */
 static inline void note_due(int index, long long ms)
 {
 	long long due = now_ms(CLOCK_REALTIME) + ms;
@@ -34,7 +37,7 @@ static inline void note_due(int index, long long ms)
 		entries[index].earliest = due;
 }
 
-/* The job's id, or -1: not there, or in doubt. */
+/* Notes the answer to a put. Returns the job's id, or -1 if there is no job or a doubt. */
 static inline long long note_put(int index, redisReply *reply)
 {
 	long long id = -1;
@@ -51,7 +54,7 @@ static inline long long note_put(int index, redisReply *reply)
 		entries[index].put = true;
 		accepted++;
 	} else if (reply && is_refusal(reply)) {
-		/* Nothing is promised about a put before this one. */
+		/* The refusal says nothing about an earlier put of this job. */
 		entries[index].refused = !entries[index].repeated;
 	}
 	if (reply)
@@ -70,10 +73,7 @@ static inline long long put(struct clients *clients, int index, int ms)
 				   ms % 1000));
 }
 
-/*
- * A put that is repeated at any node until it is answered: its key tells whether one
- * before was kept.
- */
+/* Repeats a put at any node until it is answered. The key tells whether an earlier put was kept. */
 static inline long long put_keyed(struct clients *clients, int index, int ms,
 				  const char *more)
 {
@@ -98,7 +98,7 @@ static inline long long put_keyed(struct clients *clients, int index, int ms,
 	return -1;
 }
 
-/* The answer to a cancel: 1, or 0, which says that somebody has done the job. */
+/* Notes the answer to a cancel: 1, or 0, which says that a worker has done the job. */
 static inline void note_cancel(int index, redisReply *reply)
 {
 	struct entry *entry = &entries[index];
@@ -116,7 +116,7 @@ static inline void note_cancel(int index, redisReply *reply)
 	freeReplyObject(reply);
 }
 
-/* To a move: 1; or the job is held, or done, if that took so long. */
+/* Notes the answer to a move: 1, or that the job is held or done because the move took so long. */
 static inline void note_move(redisReply *reply)
 {
 	if (reply && reply->type != REDIS_REPLY_INTEGER && !is_error(reply, "HELD"))
@@ -125,7 +125,7 @@ static inline void note_move(redisReply *reply)
 		freeReplyObject(reply);
 }
 
-/* What is put to be changed before anybody works on it. */
+/* Changes a job that was put to be changed before any worker has it. */
 static inline void change(struct clients *clients, unsigned int what, int index,
 			  long long id)
 {
@@ -144,7 +144,7 @@ static inline void change(struct clients *clients, unsigned int what, int index,
 	}
 }
 
-/* What changes nothing, and jobs that were put aside. */
+/* Sends commands that change nothing, or that kick buried jobs. */
 static inline void look_around(struct clients *clients, unsigned int what, long long id)
 {
 	redisContext *client = any_client(clients);
@@ -179,7 +179,7 @@ static inline void produce_one(struct clients *clients, int index)
 		id = put_keyed(clients, index, ms, what % 2 ? "" : " REPLACE");
 	else
 		id = put(clients, index, ms);
-	/* What one of two puts made, a cancel of the other does not end. */
+	/* After two puts there may be two jobs, of which a cancel ends only one. */
 	if (id >= 0 && what < 50 && !entries[index].repeated)
 		change(clients, what, index, id);
 	look_around(clients, roll(clients), id);
@@ -217,7 +217,7 @@ static inline bool run_sql(PGconn *sql, const char *text, const char *status)
 	return good;
 }
 
-/* The calls that a business makes in its own transaction, and how that ended. */
+/* Makes the calls that a business makes in its own transaction, and notes its end. */
 static inline void put_by_sql(PGconn *sql, struct clients *clients, bool *warned)
 {
 	bool commits = roll(clients) < 70, good;
@@ -304,7 +304,7 @@ static inline void ack(redisContext *client, const struct taken *taken, bool bou
 	freeReplyObject(reply);
 }
 
-/* NACK or BURY; it is no news if that comes too late. */
+/* Sends NACK or BURY. An answer that the command came too late is no error. */
 static inline void give_back(redisContext *client, const struct taken *taken,
 			     const char *verb, const char *more)
 {
@@ -334,14 +334,14 @@ static inline void extend(redisContext *client, const struct taken *taken)
 		sleep_ms(200);
 }
 
-/* @client took it by @from; a job that is not bound to that can be answered anywhere. */
+/* Works on a job that a client took by @from. A job that is not bound can be answered anywhere. */
 static inline void work_on(struct clients *clients, redisContext *from, bool bound,
 			   const struct taken *taken)
 {
 	unsigned int what = roll(clients);
 	redisContext *client = bound ? from : any_client(clients);
 
-	/* Or it is forgotten, and its lease has to end. */
+	/* Some jobs are forgotten, and their lease has to end. */
 	if (what < 3 || !client || client->err)
 		return;
 	if (what < 18) {
@@ -351,14 +351,17 @@ static inline void work_on(struct clients *clients, redisContext *from, bool bou
 	}
 	if (what < 28 && !bound)
 		extend(client, taken);
-	/* Nobody else gets it until that lease is over, though its owner gave a shorter one. */
+	/*
+	 * No other worker gets the job until the extended lease is over, though it is longer than
+	 * the first one.
+	 */
 	if (what < 22 && !bound)
 		return;
 	if (!client->err)
 		ack(client, taken, bound);
 }
 
-/* Returns how many jobs were taken. */
+/* Takes jobs, and works on them. Returns how many jobs were taken. */
 static inline size_t take_some(struct clients *clients, redisContext *client, bool bound)
 {
 	long long sent = mono();
@@ -418,7 +421,7 @@ static inline void end_producers(void)
 		pthread_join(producers[i], NULL);
 }
 
-/* The workers go on until nothing is left, or nothing comes for @patience ms. */
+/* Ends the load. The workers go on until no job is left, or until no job comes for @patience ms. */
 static inline void end_load(int patience)
 {
 	struct clients clients = { };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Nodes die while many clients use them, and others have their jobs within 12 seconds,
- * whatever the dead nodes were about to say to the database. The servers have no timeouts
- * that end connections. The script "bed" has to run, with five nodes or more.
+ * Nodes die while many clients use them, and other nodes have their jobs within 12 seconds,
+ * whatever the dead nodes were about to send to the database. The servers have no timeouts that
+ * end connections. The test needs the script "bed" with five nodes or more.
  *
- * TW_TAKEOVERS is the number of deaths, of which three come at once.
+ * TW_TAKEOVERS is the number of deaths. Three nodes die at once.
  */
 #include "cluster.h"
 
 #define DEATHS		3
 #define MAX_CLIENTS	64
-/* From a death to the last of the dead node's jobs that somebody has, ms. */
+/* From a node's death until other nodes have all of its jobs, at most this many ms may pass. */
 #define TAKEOVER_MS	12000
-/* Jobs of each node that dies, beside those of its clients. */
+/* Each node that dies has this many jobs besides the jobs of its clients. */
 #define SOME		20
 
 static const char * const deaths[DEATHS] = { "kill", "stop", "cut" };
@@ -72,7 +72,7 @@ static void *use_node(void *number)
 	return NULL;
 }
 
-/* Jobs that this node owns, and that only others want. */
+/* Puts jobs that this node owns. Returns how many puts were answered. */
 static int put_some(int node)
 {
 	redisContext *client = connect_node(node, ANSWER_S * 3);
@@ -98,7 +98,10 @@ static long long jobs_of(int node)
 	return ask_primary(sql);
 }
 
-/* How long after @begin each of the nodes from @first on has no jobs any more. */
+/*
+ * Waits until each of the nodes from @first on has no jobs any more. Checks how long after @begin
+ * this is.
+ */
 static void wait_for_takeovers(struct __test_metadata *_metadata, long long begin, int first)
 {
 	long long after[DEATHS] = { };
@@ -121,7 +124,7 @@ static void wait_for_takeovers(struct __test_metadata *_metadata, long long begi
 	fflush(stdout);
 }
 
-/* The machines are as before. */
+/* Brings the machines back to their state before. */
 static void revive(struct __test_metadata *_metadata, int first)
 {
 	ASSERT_EQ(0, operate("mend n%d", first + 2) ?: operate("go n%d", first + 1) ?:
@@ -147,7 +150,7 @@ static void die_under_load(struct __test_metadata *_metadata, int first, int cli
 	for (int i = 0; i < DEATHS; i++)
 		for (int j = 0; j < clients; j++)
 			pthread_create(&threads[i][j], NULL, use_node, (void *)(long)(first + i));
-	/* Until all are busy. */
+	/* The nodes die when all of them are busy. */
 	for (int i = 0; i < DEATHS; i++) {
 		answered[first + i] = 0;
 		while (answered[first + i] < 5 * clients)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Nodes with wheels of the kernel, which outlive a node that is killed. It needs the module;
- * the script "bed" has to run. One kernel stands for those of all machines here, and each
- * node's wheels have a prefix of their own.
+ * Nodes with wheels of the kernel, which outlive a node that is killed. The test needs the module
+ * and the script "bed". Here one kernel stands for the kernels of all machines, and each node's
+ * wheels have a prefix of their own.
  *
  * J2	a job that was put at one node is handed out by another one, once and not early
  * J3	a node that does not come back: another one hands its jobs out
@@ -10,14 +10,20 @@
  */
 #include "bed.h"
 
-/* Jobs that are due, and jobs that are not: so many that a load of them would be seen. */
+/*
+ * The test has SOON jobs that come due, and FAR jobs that do not. FAR is so large that a load of
+ * them would be seen.
+ */
 #define SOON		20
 #define FAR		3000
-/* What another node's look at its wheel finds in two seconds. */
+/* A node's look at its wheel compares this many tokens within two seconds. */
 #define FEW		500
-/* A node's lease, the look of others at it, and as much for a guest on a busy machine. */
+/*
+ * The time has room for a node's lease, the look of other nodes, and as much for a guest on a
+ * busy machine.
+ */
 #define TAKEOVER_MS	20000
-/* How long a worker waits for the next one, and then for one that should not come. */
+/* A worker waits LOOK_MS for the next job, and then NOTHING_MS for a job that must not come. */
 #define LOOK_MS		500
 #define NOTHING_MS	2000
 #define ANSWER_S	30
@@ -26,10 +32,10 @@ FIXTURE(wheels) {
 	redisContext *n1, *n2;
 };
 
-/* What came, by the numbers that are the jobs' bodies. */
+/* The ledger notes which jobs came, by the numbers that are their bodies. */
 struct ledger {
 	int seen[SOON], count, early, twice;
-	long long first, last;	/* when, ms of the wall clock */
+	long long first, last;	/* ms of the wall clock: when the jobs came */
 };
 
 FIXTURE_SETUP(wheels)
@@ -57,7 +63,7 @@ FIXTURE_TEARDOWN(wheels)
 	sleep_ms(1500);
 }
 
-/* The tokens in the wheel that a node has of the queue; -1: there is no such wheel. */
+/* Returns the number of tokens that a node has of the queue, or -1 if the node has no wheel. */
 static long long tokens_of(int node)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
@@ -70,7 +76,7 @@ static long long tokens_of(int node)
 	if (wheel && !tw_wheel_info(wheel, &info))
 		count = info.pending + info.held;
 	tw_wheel_close(wheel);
-	/* One of them is twjobd's stamp. */
+	/* One of the tokens is twjobd's stamp. */
 	return count - (count > 0);
 }
 
@@ -97,7 +103,7 @@ static void note(struct ledger *ledger, const struct taken *taken)
 	ledger->last = now;
 }
 
-/* Takes all that comes at this node, and sees that there is nothing more. */
+/* Takes all jobs that come at this node, and waits to see that no more jobs come. */
 static void take_soon(struct __test_metadata *_metadata, redisContext *client,
 		      struct ledger *ledger)
 {
@@ -127,7 +133,7 @@ static void check(struct __test_metadata *_metadata, const struct ledger *ledger
 	EXPECT_EQ(0, ledger->twice);
 }
 
-/* Only the other node has a worker, so this one has to give away what is due. */
+/* Only the other node has a worker, so this node has to give away due jobs. */
 TEST_F_TIMEOUT(wheels, J2_put_at_one_node_and_taken_at_another, 120)
 {
 	long long due = now_ms(CLOCK_REALTIME) + 3000;
@@ -152,7 +158,7 @@ static void restart(struct __test_metadata *_metadata, FIXTURE_DATA(wheels) *sel
 	ASSERT_NE(NULL, self->n1);
 }
 
-/* Its wheel goes on without it, and is not filled again from the database. */
+/* The node's wheel goes on without the node, and is not filled again from the database. */
 TEST_F_TIMEOUT(wheels, J4_killed_and_started_again, 120)
 {
 	struct ledger ledger = { };
@@ -176,7 +182,7 @@ TEST_F_TIMEOUT(wheels, J4_killed_and_started_again, 120)
 	EXPECT_EQ(0, figure(self->n1, NULL, "mended"));
 }
 
-/* What it finds in its wheel after that has become another node's. */
+/* The tokens that the node finds in its wheel after the takeover belong to another node. */
 TEST_F_TIMEOUT(wheels, J3_killed_and_taken_over, 180)
 {
 	struct ledger ledger = { };

@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: unpacks what "pack" has brought, and runs cluster_wheels in the bed.
+# This script runs in a guest: it unpacks the files that "pack" has packed, and runs
+# cluster_wheels in the bed.
 set -eu
 tar -C / -xf cluster.tar
 rm cluster.tar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two stores as one: see both.h.
+ * Two stores that act as one: see both.h.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #include "both.h"
 
-#define MOST		1000	/* rows that anybody asks for at once */
-#define NEAR		20	/* jobs that are changed, from the newest one on */
+#define MOST		1000	/* the most rows that anybody asks for at once */
+#define NEAR		20	/* jobs are changed among this many of the newest ones */
 
-/* What both give, if it is the same. */
+/* Returns what both stores return, which must be the same. */
 #define BOTH(call, ...) ({						\
 	int64_t result_ = store_sqlite.call(__VA_ARGS__);		\
 									\
@@ -235,7 +235,7 @@ static int get_job(int64_t id, bool change, struct job *job)
 	return result;
 }
 
-/* A body that SQLite has handed out, and what is to be done with it. */
+/* A body that SQLite has handed out, and the function that is to get it. */
 struct handed {
 	int64_t id;
 	struct bytes body;
@@ -369,10 +369,10 @@ static void ignore(void *arg, struct bytes body)
 	(void)body;
 }
 
-/* The highest number of a queue. */
+/* This is the highest number of a queue. */
 static int64_t newest_queue;
 
-/* A new job, or one that is changed, gets a rule, options and a failure. */
+/* Gives a job that is new, or has been changed, a rule, options and a failure by chance. */
 static void save_more_by_chance(const struct job *job)
 {
 	struct rule rule = { .text = "@daily", .missed = rand() % 3,
@@ -390,7 +390,7 @@ static void save_more_by_chance(const struct job *job)
 		save_failure(job->id, &failure);
 }
 
-/* A job that has a group waits for it. */
+/* Lets a job that has a group wait for it. */
 static void wait_by_chance(struct job *job)
 {
 	struct options options;
@@ -467,7 +467,7 @@ static void change_by_chance(int64_t *newest)
 	}
 }
 
-/* Also what there was of jobs that have been removed: there is nothing. */
+/* Compares all rows of both stores. Removed jobs must have no rows left. */
 static void compare_all(int64_t newest)
 {
 	static struct job jobs[MOST];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The protocol's framing and all verbs of twjobd, with wheels of the process, for
- * the sanitizers. The stores of SQLite and in memory are compared (both.c). An input is a
- * text: its lines are commands for one of two clients, in which "#" stands for the number
- * of the job that was put last, and "%" for the last receipt. The same bytes are also taken
- * as they are, as what comes by a socket.
+ * This program runs the protocol's framing and all verbs of twjobd under the sanitizers, with
+ * wheels of the process. The stores of SQLite and in memory are compared (both.c). An input is a
+ * text, whose lines are commands for one of two clients. "#" stands for the number of the job
+ * that was put last, and "%" for the last receipt. The bytes of the text are also read as if they
+ * came by a socket.
  *
- * FUZZ_STORE names another store, whose database is to be empty.
+ * FUZZ_STORE names another store, whose database has to be empty.
  *
- * With libFuzzer it chooses the inputs. Else: fuzz SECONDS FILE... tries these files,
- * and then lines of words by chance for so long. Prints TAP. fuzz answers SEED COUNT
- * prints the answers to so many texts instead.
+ * libFuzzer, if it is there, chooses the inputs. Otherwise "fuzz SECONDS FILE..." tries these
+ * files, and then for SECONDS seconds lines of words by chance, and prints TAP. "fuzz answers
+ * SEED COUNT" prints the answers to COUNT texts instead.
  */
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static struct client clients[2];
 static struct buffer answers[2];
 static char job[32], receipt[128];
 
-/* Of client.c. What was handed out is given back when a lease ends. */
+/* These functions replace client.c. Deliveries are given back when their lease ends. */
 struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
 
 void client_delivered(struct client *client, struct queue *queue,
@@ -66,7 +66,7 @@ static void resume(struct client *client)
 	(void)client;
 }
 
-/* The files go with this process. */
+/* The files are removed now, and end with this process. */
 static void open_files(void)
 {
 	static const char * const files[] = { "", "-wal", "-shm", "-ballast" };
@@ -125,7 +125,10 @@ static void begin_clients(void)
 	strcpy(receipt, "1-1-1-1");
 }
 
-/* What is behind an answer at @at; NULL if it is none. The bytes end with a zero. */
+/*
+ * Returns what is behind the answer at @at, or NULL if there is no answer. A zero byte ends the
+ * bytes.
+ */
 static const char *behind(const char *at, int version)
 {
 	const char *end = strstr(at, "\r\n");
@@ -146,7 +149,7 @@ static const char *behind(const char *at, int version)
 	return end;
 }
 
-/* What a later command may refer to. */
+/* Remembers the job and the receipt to which a later command may refer. */
 static void remember(const char *answer)
 {
 	char found[128];
@@ -154,14 +157,14 @@ static void remember(const char *answer)
 	if (sscanf(answer, ":%127s", found) == 1 ||
 	    sscanf(answer, "*2 :%127s", found) == 1)
 		snprintf(job, sizeof(job), "%ld", strtol(found, NULL, 10));
-	/* One job: its queue, its number, its receipt. */
+	/* The answer has one job: its queue, its number, its receipt. */
 	if (sscanf(answer, "*1 *7 $%*d %*s :%*d $%*d %127s", found) == 1)
 		strcpy(receipt, found);
 }
 
 static bool printing;
 
-/* An answer without times, receipts and figures, on one line. */
+/* Prints an answer on one line, without times, receipts and figures. */
 static void print_answer(const char *at)
 {
 	if (strstr(at, "twjobd_") || strstr(at, "delivered"))
@@ -187,7 +190,9 @@ static void print_answer(const char *at)
 	putchar('\n');
 }
 
-/* Each command has one answer, which is of the protocol; one that waits has none. */
+/*
+ * Checks that a command has one answer, which fits the protocol. A take that waits has no answer.
+ */
 static void check_answer(int number)
 {
 	struct buffer *out = &answers[number];
@@ -207,11 +212,11 @@ static void check_answer(int number)
 			print_answer(out->data);
 	}
 	out->length = 0;
-	/* The client's takes end as at the end of its connection; a transaction goes on. */
+	/* The client's takes end as if its connection ended, but a transaction goes on. */
 	take_forget(&clients[number]);
 }
 
-/* The bytes of a command, in memory of exactly their size. */
+/* Runs the bytes of a command, in memory of exactly their size. */
 static void run_bytes(int number, const struct buffer *bytes)
 {
 	static struct command command;
@@ -259,7 +264,7 @@ static void run_line(char *line)
 	buffer_free(&bytes);
 }
 
-/* What comes in pieces is the same as what comes as a whole. */
+/* Checks that bytes that come in pieces mean the same as all bytes together. */
 static void parse(const char *data, size_t size)
 {
 	static struct command command;
@@ -302,7 +307,7 @@ static void drop_all(void)
 		sd_event_run(event, 100000);
 }
 
-/* How many jobs wait. */
+/* Returns how many jobs wait. */
 static uint64_t count_waiting(const struct queue *queue)
 {
 	static struct job jobs[100];
@@ -319,7 +324,7 @@ static uint64_t count_waiting(const struct queue *queue)
 	return count;
 }
 
-/* How many jobs are buried, and how many of them are done. */
+/* Returns how many jobs are buried, and how many of these jobs are done. */
 static uint64_t count_buried(const struct queue *queue, uint64_t *done)
 {
 	static struct job jobs[100];
@@ -338,7 +343,7 @@ static uint64_t count_buried(const struct queue *queue, uint64_t *done)
 	return count;
 }
 
-/* Store and wheels agree. */
+/* Checks that store and wheels agree. */
 static void check_queues(void)
 {
 	struct queue *queue;
@@ -390,9 +395,12 @@ static const char * const words[] = {
 	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
 	"COMMAND", "QUIT", "ECHO", "SELECT", "CONFIG", "CLUSTER", "RESET",
 	"MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "DISCARD", "WATCH", "UNWATCH", "TW.GETKEY",
-	/* Not when answers are compared: what comes of it depends on the time or the store. */
+	/*
+	 * Comparisons of answers do without these verbs, whose effect depends on the time or the
+	 * store.
+	 */
 	"TW.EVERY", "TIME", "TW.DONE", "TW.RULES",
-	/* From here on arguments. */
+	/* The words from here on are arguments. */
 	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",
 	"LEASE", "TRIES", "MAXJOBS", "MAXBYTES", "COUNT", "BLOCK", "BOUND", "CURSOR",
 	"STATE", "BEFORE", "ALL", "ready", "buried", "held", "delayed", "0", "1", "2",
@@ -403,7 +411,7 @@ static const char * const words[] = {
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
 	"KEEPBURIED", "KEEPDONE", "UNIQUE", "done",
-	/* Nor these, as a shared store has no limits. */
+	/* Comparisons do without these words, too, because a shared store has no limits. */
 	"LIMIT", "RATE", "GROUP", "GROUP", "GROUPRATE", "GROUPLIMIT", "GROUPLIMIT",
 	"waiting",
 };
@@ -413,7 +421,7 @@ static const char * const words[] = {
 
 static char text[65536];
 
-/* By abort(), or by a sanitizer that is told to use it. */
+/* Prints the text after an abort(), or after an abort of a sanitizer. */
 static void tell(int signal)
 {
 	(void)signal;
@@ -422,7 +430,7 @@ static void tell(int signal)
 	_exit(1);
 }
 
-/* Lines of words; half of them begin as most commands do. */
+/* Writes lines of words by chance. Half of them begin as most commands do. */
 static size_t by_chance(void)
 {
 	size_t length = sprintf(text, "TW.CREATE q TRIES 3\nTW.PUT q body KEY k\nTW.PUT q b\n");
@@ -462,7 +470,7 @@ static void try_file(const char *path)
 	fclose(file);
 }
 
-/* The answers to texts of which @seed decides: to compare those of two stores. */
+/* Prints the answers to texts that @seed determines, to compare the answers of two stores. */
 static int print_answers(int seed, int count)
 {
 	printing = true;

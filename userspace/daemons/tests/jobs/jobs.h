@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of twjobd share: a daemon of their own, and what clients say to
- * it, by hiredis. Each test has a store of its own; the wheels are destroyed with
- * their queues.
+ * This file has what the tests of twjobd share: a daemon of their own, and what clients say to
+ * it, by hiredis. Each test has a store of its own. The wheels are destroyed with their queues.
  */
 #ifndef JOBS_H
 #define JOBS_H
@@ -36,7 +35,7 @@
 #define STORE		DIR "/jobs"
 #define PREFIX		"tj-"
 #define PORT		7099
-#define PATIENCE	30000	/* ms, for a machine that is slow */
+#define PATIENCE	30000	/* ms, for a slow machine */
 
 /* The daemon keeps the wheels itself, and no other process sees them. */
 static inline bool in_process(void)
@@ -51,7 +50,10 @@ static inline bool has_wheels(void)
 	return in_process() || !access("/dev/timewheel", F_OK);
 }
 
-/* At a test's begin: what it cannot do with wheels of the daemon's process. */
+/*
+ * A test begins with this macro if it cannot run with wheels of the daemon's process. @why says
+ * what is missing.
+ */
 #define NEEDS_KERNEL(why) do {						\
 	if (in_process())						\
 		SKIP(return, "needs a kernel: " why);			\
@@ -70,7 +72,7 @@ static inline void sleep_ms(unsigned int ms)
 	usleep(ms * 1000);
 }
 
-/* A connection, as soon as somebody listens; NULL if that takes too long. */
+/* Connects as soon as a daemon listens. Returns NULL if this takes too long. */
 static inline redisContext *connect_daemon(void)
 {
 	long long until = now_ms(CLOCK_MONOTONIC) + PATIENCE;
@@ -91,7 +93,7 @@ static inline redisContext *connect_daemon(void)
 	return NULL;
 }
 
-/* A store that has no file can be named instead. */
+/* A test can name a store that has no file instead. */
 static const char *test_store = STORE;
 
 static inline void write_config(const char *more)
@@ -106,7 +108,7 @@ static inline void write_config(const char *more)
 	fclose(file);
 }
 
-/* Where the daemons write their messages; 0 for where the tests do. */
+/* The daemons write their messages to this file, or to the tests' standard error if it is 0. */
 static int daemon_log;
 
 static inline pid_t start_daemon(void)
@@ -115,7 +117,7 @@ static inline pid_t start_daemon(void)
 
 	if (pid)
 		return pid;
-	/* Not longer than its test, however that ends. */
+	/* The daemon must not outlive its test, however the test ends. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (daemon_log)
 		dup2(daemon_log, STDERR_FILENO);
@@ -141,7 +143,7 @@ static inline int end_daemon(pid_t pid, int signal)
 	return status;
 }
 
-/* Names a wheel of a test's queue. */
+/* Destroys the wheel of a test's queue. */
 static inline void destroy_wheel(const char *queue)
 {
 	char name[TIMEWHEEL_NAME_SIZE];
@@ -158,7 +160,7 @@ static inline void clean_up(void)
 		abort();
 }
 
-/* What a client says, and the answer; NULL if the connection ends. */
+/* Sends a command, and returns the answer, or NULL if the connection ends. */
 __attribute__((__format__(printf, 2, 3)))
 static inline redisReply *say(redisContext *client, const char *format, ...)
 {
@@ -171,7 +173,7 @@ static inline redisReply *say(redisContext *client, const char *format, ...)
 	return reply;
 }
 
-/* A daemon with a store of its own, in which there is a queue "q". */
+/* Starts a daemon with a store of its own, in which there is a queue "q". */
 static inline pid_t start_fresh(const char *config, const char *settings)
 {
 	redisContext *client;
@@ -193,7 +195,7 @@ static inline pid_t start_fresh(const char *config, const char *settings)
 	return pid;
 }
 
-/* An answer as text: "1", "OK", "STALE", "nil", "[3]" for three elements. */
+/* Returns an answer as text: "1", "OK", "STALE", "nil", "[3]" for three elements. */
 static inline const char *as_text(const redisReply *reply)
 {
 	static char text[256];
@@ -219,7 +221,7 @@ static inline const char *as_text(const redisReply *reply)
 	return text;
 }
 
-/* The answer to a command is this text, see as_text(). */
+/* Expects this text as the answer to a command, see as_text(). */
 #define SAYS(text, client, ...) do {					\
 	redisReply *says_ = say(client, __VA_ARGS__);			\
 									\
@@ -240,7 +242,7 @@ static inline long long number_of(redisReply *reply)
 	return number;
 }
 
-/* A figure of TW.STATS; -1 if it is not there. */
+/* Returns a figure of TW.STATS, or -1 if there is no such figure. */
 static inline long long figure(redisContext *client, const char *queue,
 			       const char *name)
 {
@@ -256,7 +258,7 @@ static inline long long figure(redisContext *client, const char *queue,
 	return value;
 }
 
-/* A job as TW.TAKE gives it. */
+/* These are the fields of a job that TW.TAKE gives. */
 struct taken {
 	char queue[64], receipt[128], key[64], body[128];
 	long long id, attempt, due;
@@ -276,7 +278,7 @@ static inline void read_taken(const redisReply *job, struct taken *taken)
 	snprintf(taken->body, sizeof(taken->body), "%s", field[6]->str);
 }
 
-/* Takes one job; false if there was none. */
+/* Takes one job. Returns false if there was no job. */
 __attribute__((__format__(printf, 3, 4)))
 static inline bool take(redisContext *client, struct taken *taken,
 			const char *format, ...)
@@ -298,7 +300,7 @@ static inline bool take(redisContext *client, struct taken *taken,
 	return got;
 }
 
-/* Sends what has been appended. */
+/* Sends the commands that have been appended. */
 static inline void send_all(redisContext *client)
 {
 	int done = 0;
@@ -308,7 +310,7 @@ static inline void send_all(redisContext *client)
 			abort();
 }
 
-/* Puts jobs with the bodies 0, 1, .... Returns the first one's id. */
+/* Puts jobs with the bodies 0, 1, .... Returns the first job's id. */
 static inline long long put_many(redisContext *client, int count,
 				 const char *options)
 {
@@ -337,7 +339,7 @@ static inline long long put_many(redisContext *client, int count,
 	return first;
 }
 
-/* Waits for a figure of a queue, or of all. */
+/* Waits until a figure of a queue, or of all queues, has this value. */
 static inline bool comes_to(redisContext *client, const char *queue,
 			    const char *name, long long value)
 {
@@ -350,7 +352,7 @@ static inline bool comes_to(redisContext *client, const char *queue,
 	return false;
 }
 
-/* Takes and acks all that is due. Returns how many different bodies there were. */
+/* Takes and acks all due jobs. Returns how many different bodies there were. */
 static inline int take_all(redisContext *client, int most)
 {
 	char *seen = calloc(most, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes of jobs, by chance, and what is known of each job after each of them: for
- * tests that put the store into a state that it had before. A mark in the log of the
- * disk follows each change that was answered.
+ * These functions change jobs by chance, and know what each job has to be after each change. They
+ * are for tests that put the store into an earlier state. A mark in the log of the disk follows
+ * each change that was answered.
  */
 #ifndef JOBS_CHANGES_H
 #define JOBS_CHANGES_H
@@ -19,7 +19,10 @@ enum command {
 	NONE, PUT, MOVE, CANCEL
 };
 
-/* What a job is after the change of this number; by which command, if by one. */
+/*
+ * A version tells what a job is after the change of this number. @by is the command of the
+ * change, or NONE.
+ */
 struct version {
 	int change;
 	enum command by;
@@ -36,7 +39,7 @@ static struct job {
 
 static int job_count, changes, wrong;
 
-/* Says what is wrong, but not that a hundred jobs are so. */
+/* Says what is wrong, but says it for a few jobs only. */
 __attribute__((__format__(printf, 1, 2)))
 static inline void complain(const char *format, ...)
 {
@@ -51,7 +54,7 @@ static inline void complain(const char *format, ...)
 	va_end(args);
 }
 
-/* A body of its own for each number. */
+/* Returns a body of its own for each number. */
 static inline const char *body_of(unsigned int number)
 {
 	static char body[MAX_BODY + 16];
@@ -82,7 +85,7 @@ static inline struct version *latest(struct job *job)
 	return &job->versions[job->count - 1];
 }
 
-/* What the next change makes of the job is for the caller. */
+/* Adds a version for the next change. The caller sets what the change makes of the job. */
 static inline struct version *new_version(struct job *job, enum command by)
 {
 	struct version *version = latest(job) + 1;
@@ -101,7 +104,7 @@ static inline void new_body(struct version *version)
 	version->due = later();
 }
 
-/* A few changes at once, each of another job. */
+/* A batch has a few changes at once, each of another job. */
 struct batch {
 	int count;
 	struct job *jobs[BATCH];
@@ -115,7 +118,7 @@ static inline bool is_in(const struct batch *batch, const struct job *job)
 	return false;
 }
 
-/* One that can still be changed, or a new one. */
+/* Returns a job that can still be changed, or a new job. */
 static inline struct job *pick_job(const struct batch *batch)
 {
 	for (int tries = 0; tries < 3 && job_count; tries++) {
@@ -143,7 +146,7 @@ static inline void decide(struct job *job)
 		version->gone = true;
 }
 
-/* All these may be repeated. */
+/* Sends a change. All these commands may be repeated. */
 static inline void send_change(redisContext *client, struct job *job)
 {
 	const struct version *version = latest(job);
@@ -191,7 +194,7 @@ static inline struct batch decide_batch(int count)
 	return batch;
 }
 
-/* Returns how many were answered. */
+/* Returns how many changes were answered. */
 static inline int send_batch(redisContext *client, const struct batch *batch, bool repeated)
 {
 	int answered = 0;
@@ -212,7 +215,7 @@ static inline int send_batch(redisContext *client, const struct batch *batch, bo
 	return answered;
 }
 
-/* A command about one job, the answer of which is known. */
+/* Sends a command about one job, and checks its answer. */
 __attribute__((__format__(printf, 3, 4)))
 static inline void answers(redisContext *client, const char *answer, const char *format, ...)
 {
@@ -235,7 +238,7 @@ static inline void take_it(redisContext *client, const struct job *job, struct t
 		complain("took %lld, not %lld", taken->id, job->id);
 }
 
-/* A job is put and worked on: in the end it is gone, put off, or buried. */
+/* Puts a job and works on it. In the end the job is gone, put off, or buried. */
 static inline void work_on_one(redisContext *client, int how)
 {
 	struct job *job = new_job();
@@ -273,7 +276,7 @@ static inline void work_on_one(redisContext *client, int how)
 	answers(client, "1", "TW.ACK q %s", taken.receipt);
 }
 
-/* What TW.GET says is this version. */
+/* Tells whether the answer of TW.GET shows this version. */
 static inline bool is_version(const redisReply *reply, const struct version *version)
 {
 	redisReply **field = reply->element;
@@ -288,7 +291,10 @@ static inline bool is_version(const redisReply *reply, const struct version *ver
 	       !strcmp(field[11]->str, body_of(version->body));
 }
 
-/* The job is as after the change @from, or one of those up to @to, under way then. */
+/*
+ * Tells whether the job is as after the change @from, or as after a change up to @to, which was
+ * under way.
+ */
 static inline bool is_right(const struct job *job, const redisReply *reply, int from, int to)
 {
 	int i = job->count - 1;
@@ -301,7 +307,7 @@ static inline bool is_right(const struct job *job, const redisReply *reply, int 
 	return is_version(reply, &job->versions[i]);
 }
 
-/* All jobs are as they were then, and there are no others. */
+/* Checks that all jobs are as they were at that time, and that there are no other jobs. */
 static inline void check_jobs(redisContext *client, int from, int to, const char *when)
 {
 	int there = 0;

@@ -17,10 +17,10 @@
 			" -d extension=/test/igbinary.so -d extension=/test/redis.so"
 
 /*
- * Between a client and the daemon. When a command has a word "cut-a", or another
- * letter, for the first time, the proxy waits for the answer, and ends the connection
- * instead of passing it on; after "kill-a" the daemon is killed, too, and started
- * again by the test.
+ * The proxy is between a client and the daemon. When a command has a word "cut-a", or one with
+ * another letter, for the first time, the proxy waits for the answer, and ends the connection
+ * instead of passing the answer on. After "kill-a" the daemon is killed, too, and the test starts
+ * it again.
  */
 static struct {
 	int listener;
@@ -49,7 +49,7 @@ static int connect_tcp(void)
 	return fd;
 }
 
-/* Whether these bytes have a word that has not been there before. */
+/* Tells whether these bytes have a word that has not come before. */
 static bool is_new(const char *bytes, size_t length, const char *word)
 {
 	const char *at = memmem(bytes, length, word, strlen(word));
@@ -61,7 +61,7 @@ static bool is_new(const char *bytes, size_t length, const char *word)
 	return !atomic_exchange(&proxy.seen[letter], true);
 }
 
-/* The daemon has answered, so what it was told is durable. */
+/* Waits until the daemon has answered, because its answer says that the change is durable. */
 static void drop_answer(int daemon, bool kill)
 {
 	struct pollfd answer = { .fd = daemon, .events = POLLIN };
@@ -73,7 +73,7 @@ static void drop_answer(int daemon, bool kill)
 		sleep_ms(5);
 }
 
-/* Passes on what has come. Returns whether both are still connected. */
+/* Passes on the bytes that have come. Returns whether both sides are still connected. */
 static bool pass(int from, int to, bool is_command)
 {
 	char bytes[16384];
@@ -174,7 +174,7 @@ FIXTURE_TEARDOWN(clients)
 	clean_up();
 }
 
-/* If the proxy wants it killed. */
+/* Kills the daemon if the proxy asks for this. */
 static void kill_daemon(FIXTURE_DATA(clients) *self)
 {
 	int fd;
@@ -191,7 +191,7 @@ static void kill_daemon(FIXTURE_DATA(clients) *self)
 	proxy.kill = false;
 }
 
-/* Returns the status of a program that is to end by itself. */
+/* Runs a program that ends by itself. Returns its status. */
 static int run(FIXTURE_DATA(clients) *self, const char *command)
 {
 	pid_t pid = fork();
@@ -208,7 +208,7 @@ static int run(FIXTURE_DATA(clients) *self, const char *command)
 	return status;
 }
 
-/* The jobs of a queue, by their bodies: each so often. */
+/* Returns how many jobs of a queue have this body. */
 static int count_bodies(redisContext *client, const char *queue, const char *body)
 {
 	redisReply *list = say(client, "TW.LIST %s COUNT 1000", queue);
@@ -234,7 +234,7 @@ static int count_bodies(redisContext *client, const char *queue, const char *bod
 		TH_LOG("jobs \"%s\" of %s", body, queue);		\
 	}
 
-/* Words of a line of verbs.txt. */
+/* A line of verbs.txt has these words. */
 struct line {
 	int count;
 	char *words[16];
@@ -242,7 +242,7 @@ struct line {
 	char text[256];
 };
 
-/* What commands refer to as $id and $receipt. */
+/* Commands refer to these values as $id and $receipt. */
 struct known {
 	char id[24], receipt[128];
 };
@@ -317,7 +317,7 @@ TEST_F_TIMEOUT(clients, hiredis_every_verb, 60)
 	redisFree(client);
 }
 
-/* It says that the connection has ended, and does nothing by itself. */
+/* hiredis says that the connection has ended, and does nothing by itself. */
 TEST_F_TIMEOUT(clients, hiredis_is_cut, 60)
 {
 	redisContext *client = connect_password(PROXY);
@@ -337,7 +337,7 @@ TEST_F_TIMEOUT(clients, hiredis_is_cut, 60)
 	EXPECT_JOBS(1, "keyed", "cut-b");
 }
 
-/* redis-cli with pipes, and its answers as lines of values with commas between. */
+/* redis-cli is run with pipes. Its answers are lines of values with commas between them. */
 struct cli {
 	FILE *to, *from;
 	pid_t pid;
@@ -384,7 +384,7 @@ static const char *ask_cli(struct cli *cli, const struct line *line)
 	return cli->line;
 }
 
-/* Whether a line is what verbs.txt wants, as far as it tells. */
+/* Tells whether a line is what verbs.txt wants, as far as redis-cli shows it. */
 static bool is_line(const char *text, const char *wanted)
 {
 	if (wanted[0] == '[')
@@ -422,7 +422,7 @@ TEST_F_TIMEOUT(clients, redis_cli_every_verb, 60)
 	end_cli(&cli);
 }
 
-/* It sends nothing twice, neither for the shell nor what is typed. */
+/* redis-cli sends nothing twice, neither a command of the shell nor a typed command. */
 TEST_F_TIMEOUT(clients, redis_cli_is_cut, 60)
 {
 	EXPECT_NE(0, run(self, REDIS_CLI " 7098 TW.PUT set cut-a"));

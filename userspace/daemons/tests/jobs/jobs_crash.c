@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd ends at a certain system call, by a tracer. A client goes through all that
- * can happen to a job; after each crash the next daemon has to be in the state
- * before the command that was under way, or in the one after it, and the wheel in
- * the same state as the store. The calls that count are those that write the store
- * and those that tell the wheel. The first one that tells the wheel of a commit is
- * always tried; TW_SCALE scales how many of all are.
+ * A tracer ends twjobd at a certain system call. A client goes through all that can happen to a
+ * job. After each crash the next daemon has to be in the state before the command that was under
+ * way, or in the state after it, and the wheel in the same state as the store. Calls that write
+ * the store and calls that tell the wheel count. The first call that tells the wheel of a commit
+ * is always tried. TW_SCALE scales how many of all calls are tried.
  */
 #include <sys/param.h>
 #include <sys/ptrace.h>
@@ -15,7 +14,7 @@
 
 #define POINTS		7
 
-/* What can be seen of the one job of a life. */
+/* A life has one job, which shows one of these states. */
 enum state {
 	NONE, DELAYED, READY, HELD, BURIED, DONE, STATES
 };
@@ -24,7 +23,7 @@ static const char * const names[] = {
 	"none", "delayed", "ready", "held", "buried", "done",
 };
 
-/* A life of a job: commands, and the state after each. */
+/* The life of a job has commands, and a state after each command. */
 static const struct step {
 	const char *command;	/* %lld: the job's number, %s: its receipt */
 	enum state then;
@@ -65,17 +64,20 @@ static const struct step {
 	{ "TW.DELETE q %lld", NONE },
 };
 
-/* A crash leaves room for the next job, and what is kept is what has been done. */
+/*
+ * With these settings a crash must leave room for the next job, and the queue keeps exactly the
+ * done jobs.
+ */
 #define SETTINGS	"TRIES 0 LIMIT 1 GROUPLIMIT 1 KEEPDONE 1000"
 
 #define STEPS	((int)(sizeof(steps) / sizeof(*steps)))
 
-/* Of calls: all that count, or those of the wheel that follow one of the store. */
+/* EACH: all calls that count. TELLING: calls of the wheel that follow a call of the store. */
 enum kind {
 	EACH, TELLING, KINDS
 };
 
-/* The daemon, and at which call of this kind it ends. */
+/* The daemon ends at call @at of this kind. */
 static struct {
 	pid_t pid;
 	enum kind kind;
@@ -91,7 +93,7 @@ static bool counts(long long call)
 	       call == SYS_pwrite64 || call == SYS_fsync;
 }
 
-/* A stop at a system call. */
+/* Looks at the system call at which the daemon has stopped. */
 static void look(void)
 {
 	struct __ptrace_syscall_info info;
@@ -124,7 +126,7 @@ static void *trace(void *unused)
 	return NULL;
 }
 
-/* What TW.GET says of a job; NONE also if it was never put. */
+/* Returns the state that TW.GET tells of a job, or NONE also if the job was never put. */
 static enum state state_of(redisContext *client, long long id)
 {
 	redisReply *reply = id > 0 ? say(client, "TW.GET q %lld", id) : NULL;
@@ -139,14 +141,14 @@ static enum state state_of(redisContext *client, long long id)
 	return state;
 }
 
-/* The command of a step; returns whether it was answered as it should be. */
+/* Sends the command of a step. Returns whether the command was answered. */
 static bool run_step(redisContext *client, const struct step *step,
 		     long long *id, char receipt[128])
 {
 	redisReply *reply;
 	char line[256];
 
-	/* Each command has one of the two at most. */
+	/* Each command has at most one of the two. */
 	if (strstr(step->command, "%s"))
 		snprintf(line, sizeof(line), step->command, receipt);
 	else
@@ -175,8 +177,8 @@ static enum state after_crash(enum state state)
 }
 
 /*
- * Goes through the life until it ends, or the daemon does. Returns the step that
- * had no answer, STEPS for none.
+ * Goes through the life until the life or the daemon ends. Returns the step that had no answer,
+ * or STEPS if all steps had an answer.
  */
 static int live(redisContext *client, long long *id)
 {
@@ -211,7 +213,7 @@ FIXTURE_TEARDOWN(crash)
 	clean_up();
 }
 
-/* The one row of the store, of a put that was not answered. */
+/* Returns the only row of the store, whose put was not answered. */
 static long long only_job(redisContext *client)
 {
 	redisReply *reply = say(client, "TW.LIST q");
@@ -233,7 +235,7 @@ static int acks_before(int step)
 	return acks;
 }
 
-/* The number of jobs that the daemon says are done. */
+/* Returns the number of jobs that the daemon says are done. */
 static int done(redisContext *client)
 {
 	redisReply *reply = say(client, "TW.DONE q COUNT 1000");
@@ -244,7 +246,7 @@ static int done(redisContext *client)
 	return count;
 }
 
-/* Goes through a life, and ends the daemon at call @at of a kind, or at the end. */
+/* Goes through a life, and ends the daemon at call @at of a kind, or at the end of the life. */
 static int live_until(FIXTURE_DATA(crash) *self, enum kind kind, int at, long long *id)
 {
 	redisContext *client = connect_daemon();
@@ -269,7 +271,7 @@ static int live_until(FIXTURE_DATA(crash) *self, enum kind kind, int at, long lo
 	return step;
 }
 
-/* One life, and a crash at call @at of a kind. Returns whether there was one. */
+/* Goes through a life with a crash at call @at of a kind. Returns whether there was a crash. */
 static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *self,
 		     enum kind kind, int at)
 {
@@ -283,7 +285,7 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 	struct taken taken;
 	redisContext *client;
 
-	/* That another queue has to be loaded changes nothing for this one. */
+	/* Another queue, which has to be loaded, must change nothing for this queue. */
 	destroy_wheel("other");
 	self->daemon = start_daemon();
 	client = connect_daemon();
@@ -294,16 +296,19 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 		TH_LOG("call %d, in \"%s\": %s, not %s or %s", at, command,
 		       names[found], names[before], names[then]);
 	}
-	/* What is done is told of if, and only if, its ACK has been carried out. */
+	/* The daemon tells of a done job if, and only if, the ACK has been carried out. */
 	self->done += acks_before(found == before ? step : MIN(step + 1, STEPS));
 	EXPECT_EQ(self->done, done(client)) {
 		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
 	}
-	/* The wheel has it so, too. */
+	/* The wheel has the job in the same state. */
 	EXPECT_EQ(found == READY, take(client, &taken, "TW.TAKE q")) {
 		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
 	}
-	/* A token that was registered for a put that did not come to be may be there. */
+	/*
+	 * After a put that was not carried out the wheel may have a token that was registered for
+	 * it.
+	 */
 	if (!put)
 		EXPECT_EQ(0, figure(client, NULL, "mended"));
 	if (found != NONE)
@@ -322,14 +327,14 @@ TEST_F_TIMEOUT(crash, J1_J4_at_each_call, 1800)
 
 	while (crash_at(_metadata, self, TELLING, told + 1))
 		told++;
-	/* So many are there in a life without a crash. */
+	/* A life without a crash has this many calls. */
 	last = traced.seen[EACH];
 	points = MIN(points, last);
 	for (int i = 0; i < points; i++)
 		tried += crash_at(_metadata, self, EACH, 1 + (long)i * last / points);
 	TH_LOG("%d calls, crashed at %d of them, and %d times after a commit", last, tried,
 	       told);
-	/* No call tells a wheel of the process. */
+	/* A wheel of the process needs no call. */
 	if (!in_process())
 		EXPECT_GT(told, STEPS / 2);
 	EXPECT_GT(tried, points / 2);

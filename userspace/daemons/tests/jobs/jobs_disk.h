@@ -4,10 +4,9 @@
  * at DIR, on a device of the device mapper that takes some time for a flush, or lets
  * all writes fail, on dm-log-writes, on a file.
  *
- * The log tells in which order writes have become durable: one that lay in the
- * disk's cache comes just before the flush that it waited for. So each position in
- * the log is a state that a power cut may leave behind, and it has nothing that was
- * not flushed.
+ * The log tells in which order writes have become durable: a write that lay in the disk's cache
+ * comes just before the flush that it waited for. So each position in the log is a state that a
+ * power cut may leave behind, without any write that was not flushed.
  */
 #ifndef JOBS_DISK_H
 #define JOBS_DISK_H
@@ -24,7 +23,10 @@
 #define DISK		"/tmp/twjobd-disk"
 #define DISK_DATA	DISK "/data"
 #define DISK_LOG	DISK "/log"
-/* What is on the disk at a position in the log, and a copy that is mounted. */
+/*
+ * DISK_STATE has the content of the disk at a position in the log. DISK_COPY is a copy that is
+ * mounted.
+ */
 #define DISK_STATE	DISK "/state"
 #define DISK_COPY	DISK "/copy"
 #define DISK_SIZE	(48LL << 20)
@@ -33,7 +35,7 @@
 #define LOG_DEVICE	"twjobd-log"
 #define DISK_DEVICE	"twjobd-disk"
 #define LOG_NODE	"/dev/mapper/" LOG_DEVICE
-/* A flush takes 4 ms: meanwhile an answer that does not wait for it gets its mark. */
+/* A flush takes 4 ms. During this time an answer that does not wait for the flush gets its mark. */
 #define WELL		LOG_NODE " 0 0 " LOG_NODE " 0 0 " LOG_NODE " 0 4"
 #define FAILING		LOG_NODE " 0 0 3600 1 error_writes"
 
@@ -68,7 +70,7 @@ static inline void copy_bytes(int from, off_t offset, int to, off_t at, size_t n
 	}
 }
 
-/* With its holes. */
+/* Copies a disk with its holes. */
 static inline void copy_disk(const char *name, const char *to_name)
 {
 	int from = open(name, O_RDONLY), to;
@@ -86,10 +88,7 @@ static inline void copy_disk(const char *name, const char *to_name)
 	close(to);
 }
 
-/*
- * Makes a file a block device, until this descriptor and all that uses the device
- * are closed.
- */
+/* Makes a file a block device, until this descriptor and all users of the device are closed. */
 static inline int attach(const char *file, char device[32])
 {
 	int control = open("/dev/loop-control", O_RDWR);
@@ -136,7 +135,7 @@ static inline void disk_suspend(void)
 {
 	struct dm_task *task = mapper_task(DM_DEVICE_SUSPEND, DISK_DEVICE);
 
-	/* What the file system has not written yet stays so. */
+	/* Data that the file system has not written yet stays unwritten. */
 	need(dm_task_skip_lockfs(task), DISK_DEVICE);
 	mapper_run(task);
 }
@@ -146,14 +145,14 @@ static inline void disk_resume(void)
 	mapper_run(mapper_task(DM_DEVICE_RESUME, DISK_DEVICE));
 }
 
-/* Has DISK_DEVICE use the table that it was given last. */
+/* Lets DISK_DEVICE use the table that it was given last. */
 static inline void disk_switch(void)
 {
 	disk_suspend();
 	disk_resume();
 }
 
-/* Lets all writes and flushes fail from now on, or none. */
+/* Lets all writes and flushes fail from now on, or lets none of them fail. */
 static inline void disk_fails(bool fails)
 {
 	mapper_table(DM_DEVICE_RELOAD, DISK_DEVICE, fails ? "flakey" : "delay",
@@ -161,7 +160,7 @@ static inline void disk_fails(bool fails)
 	disk_switch();
 }
 
-/* Lets only the first block of a file fail, of which memory has a copy. */
+/* Lets only the first block of a file fail. The memory has a copy of this block. */
 static inline void disk_fails_at(const char *file)
 {
 	struct dm_task *task = mapper_task(DM_DEVICE_RELOAD, DISK_DEVICE);
@@ -208,7 +207,7 @@ static inline void disk_make(void)
 	disk_mount();
 }
 
-/* Its end is in the log, too; that is no power cut. */
+/* Removes the disk. The end of the disk is in the log, too, but is no power cut. */
 static inline void disk_remove(void)
 {
 	need(!umount(DIR), DIR);
@@ -216,7 +215,7 @@ static inline void disk_remove(void)
 	mapper_run(mapper_task(DM_DEVICE_REMOVE, LOG_DEVICE));
 }
 
-/* Puts a number into the log: all that was written before has come to the log. */
+/* Puts a number into the log, after all earlier writes. */
 static inline void disk_mark(int number)
 {
 	struct dm_task *task = mapper_task(DM_DEVICE_TARGET_MSG, LOG_DEVICE);
@@ -228,19 +227,19 @@ static inline void disk_mark(int number)
 	mapper_run(task);
 }
 
-/* Entries of the log, see drivers/md/dm-log-writes.c. */
+/* The log has these entries, see drivers/md/dm-log-writes.c. */
 #define LOG_MAGIC	0x6a736677736872ULL
 #define LOG_DISCARD	0x4
 #define LOG_MARK	0x8
 
 struct disk_write {
-	off_t data;		/* in the log */
+	off_t data;		/* the place of the data in the log */
 	off_t to;
 	size_t size;
-	int mark;		/* the last one up to here, -1 for none */
+	int mark;		/* the last mark up to here, or -1 */
 };
 
-/* Reads the log; the caller frees *@writes. Returns their number. */
+/* Reads the log. Returns the number of writes. The caller frees *@writes. */
 static inline int disk_log(struct disk_write **writes)
 {
 	struct {
@@ -262,7 +261,7 @@ static inline int disk_log(struct disk_write **writes)
 	at = sector_size;
 	for (uint64_t i = 0; i < le64toh(super.entries); i++) {
 		need(pread(log, &entry, sizeof(entry), at) == sizeof(entry), DISK_LOG);
-		/* Nothing asks for one. */
+		/* No discard is expected, because no program asks for one. */
 		need(!(le64toh(entry.flags) & LOG_DISCARD), "no discard");
 		at += sector_size;
 		if (le64toh(entry.flags) & LOG_MARK)
@@ -279,7 +278,7 @@ static inline int disk_log(struct disk_write **writes)
 	return count;
 }
 
-/* Carries out some writes of the log on DISK_STATE. */
+/* Repeats some writes of the log on DISK_STATE. */
 static inline void disk_replay(const struct disk_write *writes, int count)
 {
 	int log = open(DISK_LOG, O_RDONLY), state = open(DISK_STATE, O_WRONLY);
@@ -303,7 +302,7 @@ static inline void disk_show(void)
 	close(fd);
 }
 
-/* Where the log has got this mark. */
+/* Returns the place where the log has this mark. */
 static inline int find_mark(const struct disk_write *writes, int mark)
 {
 	int i = 0;
@@ -313,7 +312,7 @@ static inline int find_mark(const struct disk_write *writes, int mark)
 	return i;
 }
 
-/* The mark that comes after a write, if it is not after the @last one. */
+/* Returns the mark that comes after a write, if this mark is not after @last. */
 static inline int next_mark(const struct disk_write *writes, int i, int last)
 {
 	int mark = writes[i].mark;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each error of each verb of twjobd, by a command of which all else is right. None
- * of them changes anything.
+ * Each error of each verb of twjobd is provoked by a command that is right in all other parts. No
+ * error changes anything.
  */
 #include "jobs.h"
 
@@ -32,7 +32,7 @@ FIXTURE_TEARDOWN(errors)
 	clean_up();
 }
 
-/* The queue is empty: these depend on nothing. */
+/* The queue is empty, so these errors depend on nothing. */
 static const struct {
 	const char *command, *answer;
 } simple[] = {
@@ -185,7 +185,7 @@ TEST_F(errors, before_the_password)
 	for (size_t i = 0; i < sizeof(simple) / sizeof(*simple); i++) {
 		redisReply *reply;
 
-		/* Those that are wrong by their number of arguments say so. */
+		/* A command with a wrong number of arguments gets this error instead. */
 		if (strcmp(simple[i].answer, "NOQUEUE"))
 			continue;
 		reply = redisCommand(client, simple[i].command);
@@ -226,7 +226,7 @@ TEST_F(errors, of_a_job_that_is_held)
 	SAYS("ERR", self->client, "TW.NACK q %s ON monday", taken.receipt);
 	SAYS("ERR", self->client, "TW.EXTEND q %s long", taken.receipt);
 	SAYS("ERR", self->client, "TW.EXTEND q %s 604801", taken.receipt);
-	/* None of these has changed anything. */
+	/* None of the commands above has changed anything. */
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);
 	SAYS("STALE", self->client, "TW.NACK q %s", taken.receipt);
@@ -260,13 +260,16 @@ TEST_F(errors, of_a_queue_that_is_full_or_drains)
 	SAYS("[2]", self->client, "TW.PUT q %s KEY k IN 100", body);
 	SAYS("[2]", self->client, "TW.PUT q small KEY l IN 100");
 	SAYS("[2]", self->client, "TW.PUT q small KEY m IN 100");
-	/* By bytes: a replacement counts without what it replaces. */
+	/*
+	 * These commands reach the limit of bytes. A replacement counts without the body that it
+	 * replaces.
+	 */
 	body[4000] = '\0';
 	SAYS("[2]", self->client, "TW.PUT q %s KEY k REPLACE IN 100", body);
 	SAYS("[2]", self->client, "TW.PUT q %s KEY l REPLACE IN 100", body);
 	SAYS("FULL", self->client, "TW.PUT q %s KEY m REPLACE IN 100", body);
 	SAYS("FULL", self->client, "TW.PUT q %s", body);
-	/* By jobs. */
+	/* These commands reach the limit of jobs. */
 	SAYS("[2]", self->client, "TW.PUT q small KEY n IN 100");
 	SAYS("FULL", self->client, "TW.PUT q body");
 	SAYS("FULL", self->client, "TW.PUT q body KEY o");
@@ -284,8 +287,8 @@ TEST_F(errors, of_a_queue_that_is_full_or_drains)
 }
 
 /*
- * The wheel has been destroyed, and the first of these commands finds that out. All
- * are carried out before there is another wheel.
+ * The wheel has been destroyed, and the first of these commands finds out. All commands are
+ * carried out before there is another wheel.
  */
 TEST_F(errors, without_a_wheel)
 {
@@ -294,7 +297,7 @@ TEST_F(errors, without_a_wheel)
 		"UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE",
 		"UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE",
 		"LOADING", "LOADING", "LOADING", "LOADING",
-		/* The store alone can tell these. */
+		/* The store alone can answer these commands. */
 		"[2]", "0", "OK", "OK",
 	};
 	redisContext *client = self->client;

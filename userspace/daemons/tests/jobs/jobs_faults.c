@@ -14,11 +14,11 @@
 FIXTURE(faults) {
 	pid_t daemon;
 	redisContext *client;
-	long long ahead;	/* ms, the wall clock of one that is never set */
+	long long ahead;	/* ms that the wall clock is ahead of a clock that is never set */
 	int log;
 };
 
-/* The wall clock is where it would be by itself, and @seconds more. */
+/* Sets the wall clock @seconds later than it would be by itself. */
 static void set_clock(FIXTURE_DATA(faults) *self, long long seconds)
 {
 	long long ms = now_ms(CLOCK_BOOTTIME) + self->ahead + seconds * 1000;
@@ -51,7 +51,7 @@ FIXTURE_TEARDOWN(faults)
 	clean_up();
 }
 
-/* Whether the daemon's messages have this text, in one line and no other. */
+/* Tells whether the daemon's messages have this text in exactly one line. */
 static bool tells(FIXTURE_DATA(faults) *self, const char *text)
 {
 	char log[4096] = "", *at;
@@ -71,7 +71,9 @@ static void shell(const char *command)
 		abort();
 }
 
-/* Without the module it starts, and takes the jobs up again when it is loaded. */
+/*
+ * Without the module the daemon starts, and it takes the jobs up again when the module is loaded.
+ */
 TEST_F_TIMEOUT(faults, module_is_missing, 60)
 {
 	struct taken taken;
@@ -103,7 +105,7 @@ TEST_F_TIMEOUT(faults, module_is_missing, 60)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
-/* A daemon with nothing to do finds out, too. */
+/* A daemon with nothing to do finds out, too, that a wheel has been destroyed. */
 TEST_F_TIMEOUT(faults, wheel_of_an_empty_queue_is_destroyed, 60)
 {
 	long long until = now_ms(CLOCK_MONOTONIC) + PATIENCE, id = -1;
@@ -119,7 +121,7 @@ TEST_F_TIMEOUT(faults, wheel_of_an_empty_queue_is_destroyed, 60)
 	EXPECT_TRUE(tells(self, "has been destroyed"));
 }
 
-/* ns until the lease of a job without a key ends; -1 if no worker has it. */
+/* Returns in how many ns the lease of a job without a key ends, or -1 if no worker has the job. */
 static long long lease_left(long long id)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDWR);
@@ -134,7 +136,7 @@ static long long lease_left(long long id)
 	return token.left;
 }
 
-/* A job that is due in each year; the receipt of its delivery. */
+/* Puts a job that is due at any setting of the clock, and takes it. */
 static void take_old(struct __test_metadata *_metadata,
 		     FIXTURE_DATA(faults) *self, struct taken *taken)
 {
@@ -144,8 +146,8 @@ static void take_old(struct __test_metadata *_metadata,
 }
 
 /*
- * Leases end when they would have ended, and not a day later. A job that was due is
- * so again when the clock shows its time.
+ * Leases end when they would have ended, and not a day later. A job that was due is due again
+ * when the clock shows its time.
  */
 TEST_F_TIMEOUT(faults, clock_is_set_back_by_a_day, 90)
 {
@@ -163,7 +165,7 @@ TEST_F_TIMEOUT(faults, clock_is_set_back_by_a_day, 90)
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q due")), 0);
 	set_clock(self, -DAY);
 
-	/* Only what is due by the clock as it is. */
+	/* Only jobs that are due by the present clock come. */
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
 	EXPECT_EQ(lapsed.id, taken.id);
 	EXPECT_EQ(2, taken.attempt);
@@ -208,7 +210,7 @@ TEST_F_TIMEOUT(faults, clock_is_set_forward_by_a_day, 60)
 	SAYS("OK", self->client, "TW.EXTEND q %s 60", taken.receipt);
 	EXPECT_GE(now_ms(CLOCK_REALTIME), taken.due);
 	SAYS("nil", self->client, "TW.TAKE q");
-	/* Back again: the receipt is still good. */
+	/* The clock is set back again, and the receipt is still good. */
 	set_clock(self, 0);
 	sleep_ms(1500);
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
@@ -270,14 +272,14 @@ TEST_F_TIMEOUT(faults, bound_worker_stands_still, 60)
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
 	ASSERT_EQ(worker, waitpid(worker, &status, WUNTRACED));
 	ASSERT_TRUE(WIFSTOPPED(status));
-	/* Its connection is there, so the lease has to end. */
+	/* The worker's connection still exists, so the lease has to end. */
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
 	EXPECT_GE(now_ms(CLOCK_MONOTONIC) - begin, 2000);
 	EXPECT_EQ(2, taken.attempt);
 	kill(worker, SIGCONT);
 	ASSERT_EQ(worker, waitpid(worker, &status, 0));
 	EXPECT_EQ(0, status);
-	/* Its end does not give back what another has taken. */
+	/* The end of the first worker does not give back a job that another worker has taken. */
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
 }
@@ -290,7 +292,7 @@ static void limit_files(pid_t daemon, rlim_t size)
 		abort();
 }
 
-/* No file can be written: an error that is not the disk's lack of room. */
+/* No file can be written, by an error that does not mean that the disk is full. */
 TEST_F_TIMEOUT(faults, store_cannot_be_written, 60)
 {
 	redisContext *other = must_connect(), *waits = must_connect();
@@ -322,7 +324,10 @@ TEST_F_TIMEOUT(faults, store_cannot_be_written, 60)
 	limit_files(self->daemon, RLIM_INFINITY);
 
 	SAYS("1", self->client, "TW.ACK q %s", plain.receipt);
-	/* Its answer was not kept, so it has the job until the connection ends. */
+	/*
+	 * The answer to the ACK was not kept, so the worker has the job until its connection
+	 * ends.
+	 */
 	redisFree(other);
 	ASSERT_EQ(REDIS_OK, redisGetReply(waits, (void **)&reply));
 	ASSERT_EQ(1, reply->elements);
@@ -337,7 +342,7 @@ TEST_F_TIMEOUT(faults, store_cannot_be_written, 60)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
-/* Rows of a table of the store. */
+/* Returns the number that a query of the store gives. */
 static int count_rows(const char *sql)
 {
 	sqlite3_stmt *statement;
@@ -354,7 +359,7 @@ static int count_rows(const char *sql)
 	return count;
 }
 
-/* The jobs of a dropped queue go, also if that fails at first. */
+/* The jobs of a dropped queue go, also if their removal fails at first. */
 TEST_F_TIMEOUT(faults, store_cannot_be_written_after_a_drop, 60)
 {
 	int left = -1;
@@ -379,8 +384,8 @@ TEST_F_TIMEOUT(faults, store_cannot_be_written_after_a_drop, 60)
 }
 
 /*
- * The daemon is killed when a drop has been committed and the wheel is still there: the
- * next start destroys that wheel, but not the one of a new queue with the name.
+ * The daemon is killed when a drop has been committed and the wheel still exists. The next start
+ * destroys that wheel, but not the wheel of a new queue with the same name.
  */
 TEST_F_TIMEOUT(faults, killed_within_a_drop, 60)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd is killed again and again, or another one takes its place, while producers,
- * workers and an operator use all verbs by chance. They keep a ledger of what they were
- * answered, and in the end all of it has to be so:
+ * twjobd is killed again and again, or another one takes its place, while producers, workers and
+ * an operator use all verbs by chance. They enter all answers in a ledger, and in the end twjobd
+ * has to keep these promises:
  *
  * J1	an answered put, change or end is never undone
  * J2	no job is handed out early, none while another worker has it, and none ends twice
@@ -11,8 +11,8 @@
  *	the wheel's file
  * J6	answers, store and wheel agree; and no queue's workers have more jobs than its LIMIT
  *
- * A command whose connection ended before the answer is in doubt: either is right.
- * TW_SCALE scales the number of kills, and that of threads up to 64.
+ * A command whose connection ended before its answer may have been carried out or not. TW_SCALE
+ * scales the number of kills, and the number of threads up to 64.
  */
 #include <sqlite3.h>
 
@@ -21,11 +21,11 @@
 
 #define PRODUCERS	4
 #define WORKERS		4
-#define KILLS		8	/* and one more after each fourth */
+#define KILLS		8	/* and one more kill after each fourth one */
 #define UPGRADES	3
 #define HELD		5
 
-/* All jobs are listed. */
+/* Checks that all jobs are listed. */
 static void compare_lists(struct __test_metadata *_metadata, struct client *client)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
@@ -40,7 +40,7 @@ static void compare_lists(struct __test_metadata *_metadata, struct client *clie
 	}
 }
 
-/* What is due later is moved: it is due now. */
+/* Moves jobs that are due later, so that they are due now. */
 static void bring_near(struct client *client)
 {
 	for (struct entry *entry = entries; entry < entries + next_entry; entry++) {
@@ -53,7 +53,7 @@ static void bring_near(struct client *client)
 	}
 }
 
-/* What is listed as ready is handed out to one who takes all that there is. */
+/* Takes all due jobs. Jobs that are listed as ready have to be handed out then. */
 static void take_ready(struct client *client, long long until)
 {
 	for (struct entry *entry = entries; entry < entries + next_entry; entry++)
@@ -67,7 +67,10 @@ static void take_ready(struct client *client, long long until)
 			is_wrong(STUCK, entry, "LIST", "ready");
 }
 
-/* Nobody buries any more: each buried job is counted, and none is left. */
+/*
+ * Kicks all buried jobs while no client buries any more: their number was right, and none is
+ * left.
+ */
 static void bring_back(struct __test_metadata *_metadata, struct client *client,
 		       const struct queue *queue)
 {
@@ -77,7 +80,7 @@ static void bring_back(struct __test_metadata *_metadata, struct client *client,
 	EXPECT_EQ(0, figure(client->connection, queue->name, "buried"));
 }
 
-/* Nobody else works any more: what is left is done, or it takes too long. */
+/* Ends the jobs that are left while no other client works, unless this takes too long. */
 static void drain(struct __test_metadata *_metadata, struct client *client)
 {
 	long long until = now_ms(CLOCK_MONOTONIC) + 4 * PATIENCE, jobs;
@@ -94,7 +97,7 @@ static void drain(struct __test_metadata *_metadata, struct client *client)
 	} while (jobs && now_ms(CLOCK_MONOTONIC) < until);
 }
 
-/* A put that had no answer has not told the number; the key does. */
+/* Finds the job's number by its key. A put without an answer has not told the number. */
 static void find_number(struct client *client, struct entry *entry)
 {
 	redisReply *reply = tell(client, "TW.GETKEY %s k%d", entry->queue->name,
@@ -107,7 +110,7 @@ static void find_number(struct client *client, struct entry *entry)
 		freeReplyObject(reply);
 }
 
-/* The keys of jobs that are done are known, and end. */
+/* Checks that the keys of done jobs are known, and ends these jobs. */
 static void end_keys(struct client *client)
 {
 	for (struct entry *entry = entries; entry < entries + next_entry; entry++) {
@@ -125,7 +128,7 @@ static void end_keys(struct client *client)
 	}
 }
 
-/* Enters of which jobs the daemon tells that workers have done them. */
+/* Enters the jobs that workers have done, as the daemon tells. */
 static void read_done(struct client *client, const struct queue *queue)
 {
 	long long cursor = 0;
@@ -172,7 +175,7 @@ static int crowd(int n)
 
 FIXTURE(ledger) {
 	pid_t daemon;
-	int kept[2];		/* the wheels' files, if it is upgraded */
+	int kept[2];		/* the wheels' files, for upgrades */
 	pthread_t producers[CROWD], workers[CROWD], operator;
 };
 
@@ -183,14 +186,14 @@ FIXTURE_SETUP(ledger)
 	self->daemon = start_fresh("", "");
 }
 
-/* The store is whole, and has nothing in it. */
+/* Checks that the store is whole and empty. */
 FIXTURE_TEARDOWN(ledger)
 {
 	char threads[32];
 	struct stat task;
 	sqlite3 *db;
 
-	/* There is one: nothing that ThreadSanitizer could find. */
+	/* The daemon has one thread, so ThreadSanitizer could find nothing. */
 	snprintf(threads, sizeof(threads), "/proc/%d/task", self->daemon);
 	ASSERT_EQ(0, stat(threads, &task));
 	EXPECT_EQ(3, task.st_nlink);
@@ -205,7 +208,10 @@ FIXTURE_TEARDOWN(ledger)
 	clean_up();
 }
 
-/* Nobody has the wheel's file then, so that all deliveries are given back. */
+/*
+ * Kills the daemon. No other process has the wheels' files then, so all deliveries are given
+ * back.
+ */
 static void killed(FIXTURE_DATA(ledger) *self)
 {
 	pthread_mutex_lock(&ledger);
@@ -219,7 +225,7 @@ static void killed(FIXTURE_DATA(ledger) *self)
 	self->daemon = start_daemon();
 }
 
-/* Under load, and now and then while it starts. */
+/* Kills the daemon under load, and now and then while it starts. */
 static void kill_it(FIXTURE_DATA(ledger) *self)
 {
 	for (int i = scaled(KILLS); i; i--) {
@@ -234,7 +240,7 @@ static void kill_it(FIXTURE_DATA(ledger) *self)
 	sleep_ms(500);
 }
 
-/* As the service manager does it, with jobs that a worker has meanwhile. */
+/* Restarts the daemon as the service manager does, while a worker has jobs. */
 static void upgrade(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 		    int signal)
 {
@@ -274,7 +280,7 @@ static long long mended(void)
 	return count;
 }
 
-/* As long as nothing is killed, nothing has to be mended. */
+/* Checks that nothing has to be mended as long as nothing is killed. */
 static void upgrade_it(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(ledger) *self)
 {
@@ -303,7 +309,7 @@ static void keep_files(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *
 		ASSERT_GE(fd, 0);
 		self->kept[queue[0] != queues[0].name[0]] = fd;
 	}
-	/* Nobody reads what the later ones would tell. */
+	/* No test reads further messages. */
 	unsetenv("NOTIFY_SOCKET");
 	close(notify);
 }
@@ -348,7 +354,7 @@ static void under_load(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *
 		pthread_join(self->workers[i], NULL);
 }
 
-/* What is left is done, and then the ledger is right. */
+/* Ends the jobs that are left, and checks the ledger. */
 static void check_ledger(struct __test_metadata *_metadata)
 {
 	struct client client = { };
@@ -383,11 +389,11 @@ TEST_F_TIMEOUT(ledger, J1_J2_J3_J4_killed_under_load, 3600)
 	check_ledger(_metadata);
 }
 
-/* None of what is held is handed out again, though all of it is held for a while. */
+/* No job that a worker has is handed out again, although workers keep all jobs for a while. */
 TEST_F_TIMEOUT(ledger, J1_J2_J3_J4_upgraded_under_load, 3600)
 {
 	NEEDS_KERNEL("a wheel of the process ends with it");
-	/* Longer than an upgrade takes on a machine that is slow, for so many. */
+	/* The leases are longer than an upgrade takes for so many clients on a slow machine. */
 	create_queues(_metadata, crowd(PRODUCERS) + 4);
 	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
 	keep_files(_metadata, self);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A ledger of jobs: what twjobd's answers say about each of them, and what contradicts
- * that. A job's body is "ENTRY.VERSION", the number of its entry here and of the put that
- * gave it this body.
+ * The ledger notes what twjobd's answers say about each job, and finds answers that contradict
+ * others. A job's body is "ENTRY.VERSION", the number of its entry here and of the put that gave
+ * it this body.
  *
- * What is known of a job is a set: in which states it may be, when it may be due, which
- * body it may have. A command that is sent adds to the set what it would make of the job.
- * An answer leaves only what it says, if no other command about this job was under way at
- * the same time. A command whose answer is lost may have been carried out or not, so that
- * the set stays as large as it is; later answers make it smaller. Each answer and each
- * delivery has to agree with what was known before it was asked for.
+ * The knowledge of a job is a set: the states in which it may be, the times at which it may be
+ * due, and the bodies that it may have. A command that is sent adds to the set what the command
+ * would make of the job. If no other command about this job was under way, the answer leaves only
+ * what it says. A command whose answer is lost may have been carried out or not, so the set stays
+ * as large as it is. Later answers make the set smaller. Each answer and each delivery has to
+ * agree with the knowledge from before the command was sent.
  */
 #ifndef JOBS_LEDGER_H
 #define JOBS_LEDGER_H
@@ -22,86 +22,108 @@
 #define JOBS		200000
 #define IDS		(1 << 25)
 #define FOREVER		LLONG_MAX
-/* What the rounding of times to milliseconds may make of a lease, us. */
+/* The rounding of times to milliseconds may change a lease by this many us. */
 #define ROUNDING	20000
-/* Workers have so many jobs of a queue with a LIMIT at once. */
+/* Workers may have this many jobs of a queue with a LIMIT at once. */
 #define MAX_LIMIT	4
-/* For so long are jobs kept that are done, s: longer than a test lasts. */
+/* Done jobs are kept for this many s, which is longer than a test lasts. */
 #define KEPT		"604800"
-/* By how much TW.EXTEND makes a lease longer than the queue's, us. */
+/* TW.EXTEND makes a lease this many us longer than the queue's lease. */
 #define EXTENSION	1000000
 
-/* States. A job that has not been put yet is gone, too. */
+/* A job has these states. A job that has not been put yet is gone, too. */
 #define GONE		1U
 #define LIVE		2U	/* waits for its time, or for its worker's answer */
 #define BURIED		4U
-#define DONE		8U	/* by a worker, and its key is still known */
+#define DONE		8U	/* a worker has done it, and its key is still known */
 #define ANY		15U
 
-/* Of verbs. */
-#define MAKES		1U	/* a job */
-#define ENDS		2U	/* a job */
-#define MOVES		4U	/* the job is due at another time */
-#define TIMED		8U	/* which the command tells; otherwise it is due now */
+/* A verb has these flags. */
+#define MAKES		1U	/* it makes a job */
+#define ENDS		2U	/* it ends a job */
+#define MOVES		4U	/* it changes the time at which the job is due */
+#define TIMED		8U	/* the command tells this time, otherwise the job is due now */
 #define FREES		16U	/* no worker is sure of the job any more */
 #define HOLDS		32U	/* the lease begins again, and is a longer one */
-#define ANEW		64U	/* attempts are counted anew */
-#define FAILS		128U	/* and tells why, which stays until the job ends */
+#define ANEW		64U	/* it starts the count of attempts anew */
+#define FAILS		128U	/* it tells a reason, which stays until the job ends */
 
 struct verb {
 	const char *name;
 	enum { BY_ID, BY_KEY, BY_RECEIPT, BY_BODY, BY_QUEUE } by;
-	/* How often it is chosen among those of a producer, or of a worker. */
+	/*
+	 * The weight says how often the verb is chosen among the verbs of a producer, or of a
+	 * worker.
+	 */
 	int weight;
 	unsigned int from, to, flags;
 	const char *answers;
-	const char *more;	/* of the command */
+	const char *more;	/* the end of the command */
 };
 
 struct entry;
 
 /*
- * Two queues, so that a take has a choice. In the second one jobs get buried, workers have few
- * at once, of which all are in @held that surely are, and what they have done is kept.
+ * There are two queues, so that a take has a choice. In the second queue jobs get buried, and
+ * done jobs are kept. Workers have few jobs of the second queue at once: all jobs that they
+ * surely have are in @held.
  */
 static struct queue {
 	const char *name;
 	int tries, limit;
 	const char *keep_done;
 	const struct entry *held[MAX_LIMIT];
-	/* Since when it has been certain, and until when it was possible. */
+	/*
+	 * @paused and @drained: since when this has been certain. @was_drained: until when it was
+	 * possible.
+	 */
 	long long paused, drained, was_drained;
 } queues[] = { { "q" }, { "u", 3, MAX_LIMIT, KEPT } };
 
 struct known {
 	unsigned int states;
-	long long earliest, latest;	/* due, ms of the wall clock */
-	int oldest, newest;		/* versions */
+	long long earliest, latest;	/* ms of the wall clock: when it may be due */
+	int oldest, newest;		/* the versions that it may have */
 };
 
 static struct entry {
 	struct queue *queue;
 	bool keyed, awaited;		/* it was listed as ready, and not delivered since */
-	bool options;			/* it is put with some */
+	bool options;			/* it is put with options */
 	bool unique;			/* its key stays known when a worker has done it */
-	bool failed;			/* it has told why, and has not ended since */
-	long long id;			/* 0: not known */
+	bool failed;			/* a worker has told a reason since the last end */
+	long long id;			/* 0: the id is not known */
 	int versions;
 	struct known known;
-	/* Commands about it that have no answer yet; the last answer; the last sure one. */
+	/*
+	 * @under_way: commands about it without an answer yet. @answered: when the last answer
+	 * came. @since: when the last certain answer came.
+	 */
 	int under_way;
 	long long answered, since;
-	/* When TW.LIST listed it was sent; when a delivery was noted. */
+	/*
+	 * @listed: when the TW.LIST that listed it was sent. @delivered: when a delivery was
+	 * noted.
+	 */
 	long long listed, delivered;
-	/* Jobs that are certain, and those of commands whose answer was lost. */
+	/* The numbers of certain jobs, and of jobs of commands whose answer was lost. */
 	int made, maybe_made, ended, maybe_ended;
-	/* ACKs among those; and of how many TW.DONE has told. */
+	/*
+	 * The numbers of certain ACKs, of ACKs whose answer was lost, and of jobs that TW.DONE
+	 * has told.
+	 */
 	int acked, maybe_acked, told;
-	/* The worker with this receipt is sure of it until then, if no kill comes before. */
+	/*
+	 * The worker with this receipt surely has the job until @held_until, if no kill comes
+	 * before.
+	 */
 	char receipt[128];
 	long long held_until;
 	int kills;
-	/* Attempts that have been made; more of them by answers that were lost since a life. */
+	/*
+	 * @fewest, @most: how many attempts there may have been. Each start since @life may have
+	 * added one whose answer was lost.
+	 */
 	int fewest, most, life;
 } entries[JOBS];
 
@@ -134,12 +156,12 @@ static const char * const wrongs[] = {
 };
 
 static pthread_mutex_t ledger = PTHREAD_MUTEX_INITIALIZER;
-static int entry_of_id[IDS];	/* plus 1 */
+static int entry_of_id[IDS];	/* the number of the entry plus 1 */
 static int next_entry, kills, lives, kicks_under_way, deliveries, in_doubt, stale;
 static long long kicks_answered, lease;
 static int wrong[WRONGS];
 
-/* Of one clock for all threads, us. */
+/* Returns the time in us of one clock for all threads. */
 static inline long long mono(void)
 {
 	struct timespec now;
@@ -148,7 +170,7 @@ static inline long long mono(void)
 	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
-/* The first ones say which job it is. */
+/* Counts what is wrong. The first few messages of a kind also tell the job. */
 static inline void is_wrong(enum wrong what, const struct entry *entry, const char *verb,
 			    const char *answer)
 {
@@ -180,7 +202,7 @@ static inline struct entry *new_entry(unsigned int queue, bool keyed)
 	return entry;
 }
 
-/* The number belongs to this entry, and to no other one ever. */
+/* Notes the entry's number, which no other entry may ever have. */
 static inline void note_id(struct entry *entry, long long id)
 {
 	int number = entry - entries + 1;
@@ -193,27 +215,27 @@ static inline void note_id(struct entry *entry, long long id)
 	entry->id = id;
 }
 
-/* No command about this job was under way since, but @own ones. */
+/* Tells whether no other command about this job but @own has been under way since @sent. */
 static inline bool is_quiet(const struct entry *entry, long long sent, int own)
 {
 	return entry->under_way == own && entry->answered < sent && !kicks_under_way &&
 	       kicks_answered < sent;
 }
 
-/* Where tries are counted, a job gets buried by itself. */
+/* Adds a state: where tries are counted, a job may get buried without a command. */
 static inline unsigned int and_later(const struct entry *entry, unsigned int states)
 {
 	return states & LIVE && entry->queue->tries ? states | BURIED : states;
 }
 
-/* These states are left. */
+/* Notes that only these states are left. */
 static inline void settle(struct entry *entry, unsigned int states)
 {
 	entry->known.states = and_later(entry, states);
 	entry->since = mono();
 }
 
-/* There is a job now, so that all but one of those that were made have ended. */
+/* Notes that there is a job now: of all jobs that were made, all but one have ended. */
 static inline void note_exists(struct entry *entry)
 {
 	if (entry->made == entry->ended && entry->maybe_made) {
@@ -224,13 +246,13 @@ static inline void note_exists(struct entry *entry)
 		entry->maybe_ended = MAX(entry->made - 1 - entry->ended, 0);
 }
 
-/* A worker has had the job since before the command was sent, and has it still. */
+/* Tells whether a worker has had the job since before the command was sent. */
 static inline bool is_held(const struct call *call)
 {
 	return call->held_until > mono() && call->kills == kills;
 }
 
-/* The job may also be due at any time from this one on. */
+/* Notes that the job may also be due at any time from @due on. */
 static inline void add_due(struct known *known, long long due)
 {
 	known->earliest = MIN(known->earliest, due);
@@ -242,13 +264,13 @@ static inline bool is_ack(const struct verb *verb)
 	return verb->by == BY_RECEIPT && verb->flags & ENDS;
 }
 
-/* The state that the command gives the job. */
+/* Returns the state that the command gives the job. */
 static inline unsigned int state_after(const struct call *call)
 {
 	return is_ack(call->verb) && call->entry->unique ? DONE : call->verb->to;
 }
 
-/* The job may be as the command makes it, from now on; and as a kick then makes it. */
+/* Notes that from now on the job may be as the command makes it, and as a kick may then make it. */
 static inline void add_to_known(struct call *call, struct known *known)
 {
 	unsigned int flags = call->verb->flags;
@@ -267,7 +289,7 @@ static inline void add_to_known(struct call *call, struct known *known)
 		call->entry->fewest = 0;
 }
 
-/* Before a command is sent. False: it cannot be said of this job. */
+/* Notes a command that is about to be sent. Returns false if the command does not fit this job. */
 static inline bool begin(struct call *call)
 {
 	struct entry *entry = call->entry;
@@ -276,7 +298,7 @@ static inline bool begin(struct call *call)
 	pthread_mutex_lock(&ledger);
 	can = call->verb->by == BY_ID ? entry->id :
 	      call->verb->by == BY_KEY ? entry->keyed : true;
-	/* A DELETE would end a key that stays known, and no job. */
+	/* A DELETE would end a known key, and no job. */
 	if (entry->unique && !strcmp(call->verb->name, "DELETE"))
 		can = false;
 	call->own = call->receipt && !strcmp(call->receipt, entry->receipt);
@@ -297,7 +319,7 @@ static inline bool begin(struct call *call)
 	return can;
 }
 
-/* An answer's first word, or a job's state. */
+/* Returns an answer's first word, or a job's state. */
 static inline const char *word_of(const struct verb *verb, const redisReply *reply,
 				  char *text, size_t size)
 {
@@ -325,7 +347,7 @@ static inline bool is_one_of(const char *word, const char *words)
 	return false;
 }
 
-/* What an answer that is not about success says about the job's state. */
+/* Returns what an answer that is no success says about the job's state. */
 static inline unsigned int states_of(const char *word)
 {
 	static const struct {
@@ -363,7 +385,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	settle(entry, state_after(call));
 	if (flags & MOVES) {
 		entry->known.earliest = call->sent_ms + call->ms;
-		/* A part of a ms has begun. */
+		/* A part of a ms counts as a whole ms. */
 		entry->known.latest = now_ms(CLOCK_REALTIME) + call->ms + 1;
 	}
 	if (flags & MAKES)
@@ -376,7 +398,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 		entry->held_until = call->sent + lease + EXTENSION - ROUNDING;
 }
 
-/* It has not been done: all is as before, and the answer says in which state. */
+/* Notes that the command has changed nothing. The answer tells in which state the job is. */
 static inline void note_not_done(struct call *call, bool quiet, unsigned int states,
 				 const char *word)
 {
@@ -395,7 +417,7 @@ static inline void note_not_done(struct call *call, bool quiet, unsigned int sta
 		is_wrong(ROBBED, entry, call->verb->name, word);
 }
 
-/* The answer tells the job's number. */
+/* Notes the job's number, if the answer tells it. */
 static inline void note_number(struct call *call, const redisReply *reply)
 {
 	if (reply->type == REDIS_REPLY_INTEGER)
@@ -404,7 +426,7 @@ static inline void note_number(struct call *call, const redisReply *reply)
 		note_id(call->entry, reply->element[0]->integer);
 }
 
-/* What TW.GET and TW.LIST tell of a job that waits. */
+/* Checks the time that TW.GET and TW.LIST tell of a job that waits. */
 static inline void note_due(const struct entry *entry, const struct known *known,
 			    const char *verb, long long due)
 {
@@ -415,7 +437,7 @@ static inline void note_due(const struct entry *entry, const struct known *known
 		is_wrong(OTHER_TIME, entry, verb, text);
 }
 
-/* The value of a name in a map that TW.GET gives; NULL if it is not there. */
+/* Returns the value of a name in a map of TW.GET, or NULL if the map does not have the name. */
 static inline const redisReply *value_of(const redisReply *reply, const char *name)
 {
 	for (size_t i = 0; i + 1 < reply->elements; i += 2)
@@ -424,7 +446,7 @@ static inline const redisReply *value_of(const redisReply *reply, const char *na
 	return NULL;
 }
 
-/* The reason begins with the number of the entry, if it is not the daemon's. */
+/* Checks the reason. It begins with the number of the entry, unless the daemon has given it. */
 static inline void note_more(const struct entry *entry, const redisReply *reply)
 {
 	const redisReply *reason = value_of(reply, "reason");
@@ -455,7 +477,10 @@ static inline void note_answer(struct call *call, const redisReply *reply, bool 
 	const struct queue *queue = entry->queue;
 	char text[64];
 	const char *word = word_of(call->verb, reply, text, sizeof(text));
-	/* A start loads the wheels of the process, and does not know all keys until then. */
+	/*
+	 * With wheels of the process a start loads the wheels, and does not know all keys until
+	 * then.
+	 */
 	bool loading = in_process() && !strcmp(word, "LOADING");
 	unsigned int is = loading ? ANY : states_of(word);
 	unsigned int from = call->verb->from, possible = is;
@@ -484,7 +509,10 @@ static inline void note_answer(struct call *call, const redisReply *reply, bool 
 		note_done(call, quiet, possible);
 }
 
-/* With its answer, or none. Returns whether there was one. */
+/*
+ * Notes the end of a command, with its answer or without one. Returns whether there was an
+ * answer.
+ */
 static inline bool end(struct call *call, const redisReply *reply)
 {
 	struct entry *entry = call->entry;
@@ -511,7 +539,7 @@ static inline bool end(struct call *call, const redisReply *reply)
 	return reply;
 }
 
-/* Of a queue, for all threads. */
+/* Sets a time of a queue for all threads. */
 static inline void note_time(long long *time, long long value)
 {
 	pthread_mutex_lock(&ledger);
@@ -519,7 +547,7 @@ static inline void note_time(long long *time, long long value)
 	pthread_mutex_unlock(&ledger);
 }
 
-/* TW.KICK q ALL may bring back each buried job. */
+/* Notes that TW.KICK q ALL may bring back each buried job. */
 static inline void begin_kicks(const struct queue *queue)
 {
 	pthread_mutex_lock(&ledger);
@@ -542,7 +570,7 @@ static inline void end_kicks(void)
 	pthread_mutex_unlock(&ledger);
 }
 
-/* A take, when it is sent. */
+/* This is noted of a take when it is sent. */
 struct asked {
 	long long sent;
 	int kills, life;
@@ -561,7 +589,7 @@ static inline struct asked ask(bool bound)
 	return asked;
 }
 
-/* What was known before the job was asked for. */
+/* Compares the job with what was known before the take was sent. */
 static inline void compare(const struct entry *entry, const struct taken *taken,
 			   const struct asked *asked)
 {
@@ -585,7 +613,10 @@ static inline bool is_surely_held(const struct entry *entry)
 	return entry && entry->held_until > mono() && entry->kills == kills;
 }
 
-/* The queue has a LIMIT. A job that is surely held has been so at each moment since then. */
+/*
+ * Checks the LIMIT of the queue. A job that is surely held has been held at each moment since its
+ * delivery.
+ */
 static inline void count_held(const struct entry *entry, const struct taken *taken)
 {
 	struct queue *queue = entry->queue;
@@ -616,7 +647,10 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 		is_wrong(TRIED, entry, "TAKE", taken->body);
 	if (entry->held_until > now && entry->kills == kills)
 		is_wrong(SHARED, entry, "TAKE", taken->body);
-	/* A daemon that ends gives back what is bound; and the job may have been deleted. */
+	/*
+	 * A daemon that ends gives back bound deliveries. After another command under way the job
+	 * may have been deleted.
+	 */
 	entry->held_until = asked->bound || !is_quiet(entry, asked->sent, 0) ? 0 : until;
 	entry->kills = asked->kills;
 	snprintf(entry->receipt, sizeof(entry->receipt), "%s", taken->receipt);
@@ -624,9 +658,9 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 }
 
 /*
- * Each delivery is one attempt. Each life of the daemon may have ended with one more, the
- * answer to which was lost. A first attempt is counted by the wheel only, so that a wheel of
- * the process forgets it when it is killed.
+ * Each delivery is one attempt. Each life of the daemon may have ended with one more attempt
+ * whose answer was lost. Only the wheel counts a first attempt, so a wheel of the process forgets
+ * this attempt when the process is killed.
  */
 static inline void count_attempt(struct entry *entry, const struct taken *taken,
 				 const struct asked *asked)
@@ -647,7 +681,7 @@ static inline void count_attempt(struct entry *entry, const struct taken *taken,
 	entry->awaited = false;
 }
 
-/* A worker has got this job. Returns its entry, or NULL if it has none. */
+/* Notes that a worker has got this job. Returns the job's entry, or NULL if there is none. */
 static inline struct entry *note_delivery(const struct taken *taken,
 					  const struct asked *asked)
 {
@@ -675,7 +709,7 @@ static inline struct entry *note_delivery(const struct taken *taken,
 	return entry;
 }
 
-/* TW.DONE tells of a job with this number. */
+/* Notes that TW.DONE tells of a job with this number. */
 static inline void note_told(long long id)
 {
 	if (id > 0 && id < IDS && entry_of_id[id])
@@ -684,7 +718,7 @@ static inline void note_told(long long id)
 		wrong[STRANGE]++;
 }
 
-/* When no job is left. Prints what is in the ledger. */
+/* Checks the whole ledger when no job is left, and prints a summary. */
 static inline void sum_up(void)
 {
 	int made = 0, ended = 0, beyond;

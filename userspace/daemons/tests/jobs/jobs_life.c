@@ -47,7 +47,7 @@ static int scaled(int n)
 	return n < 1000 ? 1000 : n;
 }
 
-/* How long the first job takes from a start after a kill, in ms. */
+/* Returns how many ms after a start that follows a kill the first job comes. */
 static long long first_job(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(life) *self)
 {
@@ -66,9 +66,9 @@ static long long first_job(struct __test_metadata *_metadata,
 }
 
 /*
- * The wheel has kept turning: nothing is loaded, and the first job comes as soon as
- * from an empty queue, but for the log of at most 4 MB that is written back. How
- * many ms that are is for a machine that is not emulated.
+ * The wheel has kept turning, so no job is loaded. The first job comes as soon as from an empty
+ * queue, but for the log of at most 4 MB that is written back. A machine that is not emulated
+ * shows how many ms this takes.
  */
 TEST_F_TIMEOUT(life, J4_first_job_after_a_kill, 120)
 {
@@ -103,7 +103,7 @@ TEST_F_TIMEOUT(life, J4_reboot, 120)
 	killed(self);
 	destroy_wheel("q");
 	start(self);
-	/* By number a job is known at once; by key it may still be loading. */
+	/* By its number a job is known at once. By its key it may still be loading. */
 	SAYS("1", self->client, "TW.MOVE q %lld IN 0", id + 2);
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
 	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
@@ -114,13 +114,13 @@ TEST_F_TIMEOUT(life, J4_reboot, 120)
 	SAYS("[2]", self->client, "TW.PUT q again KEY key-%d", 0);
 	EXPECT_EQ(many + 4, figure(self->client, "q", "jobs"));
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
-	/* The one that was held when the machine went down is handed out again. */
+	/* The job that was held when the machine went down is handed out again. */
 	ASSERT_TRUE(take(self->client, &held, "TW.TAKE q BLOCK 30000"));
 	EXPECT_TRUE((taken.id == id + 2) != (held.id == id + 2));
 	SAYS("nil", self->client, "TW.TAKE q");
 }
 
-/* What was handed out while jobs were loaded stays with its worker, too. */
+/* A job that was handed out while jobs were loaded stays with its worker, too. */
 TEST_F_TIMEOUT(life, J4_killed_while_jobs_are_loaded, 120)
 {
 	int many = scaled(5000), notify, kept;
@@ -157,7 +157,7 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	int notify, kept;
 
 	NEEDS_KERNEL("a wheel of the process ends with it");
-	/* Without a service manager it is given back at once. */
+	/* Without a service manager the job is given back at once. */
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
 	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
 	killed(self);
@@ -180,7 +180,7 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	self->daemon = start_with_file(kept);
 	self->client = connect_daemon();
 	ASSERT_NE(NULL, self->client);
-	/* J3: the connection has ended with the daemon. */
+	/* J3: the bound job comes again, because its connection has ended with the daemon. */
 	ASSERT_TRUE(take(self->client, &again, "TW.TAKE q BLOCK 20000"));
 	EXPECT_EQ(bound.id, again.id);
 	SAYS("STALE", self->client, "TW.ACK q %s", bound.receipt);
@@ -192,7 +192,7 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	unsetenv("NOTIFY_SOCKET");
 }
 
-/* Its commands write down their jobs, and take longer than a restart. */
+/* Starts a worker whose commands write down their jobs, and take longer than a restart. */
 static pid_t start_work(void)
 {
 	pid_t pid = fork();
@@ -200,13 +200,13 @@ static pid_t start_work(void)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Where make leaves it, or where a guest has all programs. */
+	/* twjob is where make leaves it, or in a guest in the folder of all programs. */
 	execl(in_process() ? "twjob/twjob" : "./twjob", "twjob", "work", "--server", SOCKET,
 	      "q", "-j", "4", "--", "sh", "-c", "echo $TWJOB_ID >>" DIR "/ledger; sleep 1", NULL);
 	_exit(127);
 }
 
-/* How many lines the ledger has. @most: how many of them the same job has at most. */
+/* Returns how many lines the ledger has. @most is the highest number of lines of one job. */
 static int count_ledger(int *most)
 {
 	static int times[100];
@@ -217,7 +217,7 @@ static int count_ledger(int *most)
 	memset(times, 0, sizeof(times));
 	while (file && fscanf(file, "%d", &id) == 1) {
 		lines++;
-		/* Their numbers follow each other. */
+		/* The numbers of the jobs follow each other. */
 		if (++times[id % 100] > *most)
 			*most = times[id % 100];
 	}
@@ -261,7 +261,7 @@ TEST_F_TIMEOUT(life, work_over_planned_restarts_runs_each_job_once, 120)
 	unsetenv("NOTIFY_SOCKET");
 }
 
-/* With the other kind of wheels the jobs are loaded, and nothing is left of the kernel's. */
+/* With the other kind of wheels the jobs are loaded, and the kernel's wheel is destroyed. */
 TEST_F_TIMEOUT(life, from_wheels_of_the_kernel_to_others, 60)
 {
 	int notify = open_notify(), kept;
@@ -284,7 +284,7 @@ TEST_F_TIMEOUT(life, from_wheels_of_the_kernel_to_others, 60)
 	EXPECT_EQ(1, count_messages(notify, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "q"));
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
 	killed(self);
-	/* The job is handed out again, for nobody knows any more that a worker had it. */
+	/* The job is handed out again, because no process knows any more that a worker had it. */
 	start(self);
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
@@ -305,7 +305,7 @@ static void set_clock(long long ahead)
 		abort();
 }
 
-/* Also while there is no daemon, leases end when they would have ended. */
+/* Leases end when they would have ended, also if the clock is set back while there is no daemon. */
 TEST_F_TIMEOUT(life, J4_clock_is_set_back_meanwhile, 60)
 {
 	long long ahead = now_ms(CLOCK_REALTIME) - now_ms(CLOCK_BOOTTIME), begin;
@@ -359,7 +359,7 @@ TEST_F_TIMEOUT(life, J1_settings_and_attempts_are_durable, 60)
 	SAYS("OK", self->client, "TW.DRAIN q");
 	SAYS("OK", self->client, "TW.PAUSE q");
 	killed(self);
-	/* J3: buried also after a reboot. */
+	/* J3: the job is buried also after a reboot. */
 	destroy_wheel("q");
 	start(self);
 	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
@@ -372,7 +372,7 @@ TEST_F_TIMEOUT(life, J1_settings_and_attempts_are_durable, 60)
 	EXPECT_EQ(1, taken.attempt);
 }
 
-/* Also where workers do not answer, and the wheel is gone in between. */
+/* Tries are durable also if workers do not answer, and the wheel is destroyed in between. */
 TEST_F_TIMEOUT(life, J3_tries_are_durable, 60)
 {
 	struct taken taken;
@@ -462,7 +462,10 @@ TEST_F_TIMEOUT(life, J5_the_store_stays_small, 120)
 	after = bytes_of(STORE);
 	TH_LOG("%d jobs: %lld bytes, after all have been moved 10 times %lld",
 	       many, before, after);
-	/* Pages of a tree that changes in no order are 69 % full: one in order takes 1/1.45. */
+	/*
+	 * Pages of a tree that changes in no order are 69 % full. A tree in order takes 1/1.45 of
+	 * their room.
+	 */
 	EXPECT_LE(after, before + before / 2);
 	/* Room is given back, also by a daemon with nothing to do. */
 	EXPECT_EQ(many, cancel_all(self->client, first, many));
@@ -502,7 +505,7 @@ TEST_F_TIMEOUT(life, J5_disk_full, 120)
 	EXPECT_EQ(puts, figure(self->client, "q", "jobs"));
 	EXPECT_EQ(puts, figure(self->client, "q", "pending"));
 	SAYS("FULL", self->client, "TW.PUT q body");
-	/* All else goes on. */
+	/* All other commands are carried out. */
 	while (take(self->client, &taken, "TW.TAKE q BLOCK 300")) {
 		long long done = number_of(say(self->client, "TW.ACK q %s",
 					       taken.receipt));
@@ -517,7 +520,7 @@ TEST_F_TIMEOUT(life, J5_disk_full, 120)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
-/* Whatever happens to a token is found out, and counted. */
+/* The daemon finds and counts each change of a token by another program. */
 TEST_F_TIMEOUT(life, J6_backstop, 60)
 {
 	long long id = number_of(say(self->client, "TW.PUT q missing IN 3"));
@@ -610,7 +613,7 @@ TEST_F(life, redis_cli)
 	}
 }
 
-/* The wheel outlives the daemon, with tokens of jobs that are not there any more. */
+/* The wheel outlives the daemon, with tokens of jobs that do not exist any more. */
 TEST(store_in_memory_ends_with_its_process)
 {
 	struct taken old, new;

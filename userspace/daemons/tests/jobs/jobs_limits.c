@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limits of twjobd: connections, answers that no client reads, commands at once,
- * queues, jobs, and what the kernel gives. Whatever is beyond a limit is refused by
- * name, and all else goes on.
+ * The limits of twjobd: connections, answers that no client reads, commands at once, queues,
+ * jobs, and what the kernel gives. A command or a connection beyond a limit is refused by name,
+ * and all others go on.
  */
 #include <linux/capability.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ FIXTURE(limits) {
 	redisContext *client;
 };
 
-/* Files for the connections of the daemon, and for their other ends. */
+/* Allows open files for the connections of the daemon, and for their other ends. */
 static void allow_files(void)
 {
 	const struct rlimit files = { 2 * CONNECTIONS, 2 * CONNECTIONS };
@@ -53,7 +53,7 @@ static void restart(FIXTURE_DATA(limits) *self)
 	self->client = must_connect();
 }
 
-/* Each takes one job; returns how many different ones these are. */
+/* Lets each client take one job. Returns how many different jobs these are. */
 static int take_each(redisContext **clients, int count)
 {
 	bool *seen = calloc(count, sizeof(*seen));
@@ -81,7 +81,7 @@ static int take_each(redisContext **clients, int count)
 	return got;
 }
 
-/* How many connections put and take: all with TW_SCALE=10. */
+/* Returns how many connections put and take: with TW_SCALE=10 all connections. */
 static int active(void)
 {
 	const char *scale = getenv("TW_SCALE");
@@ -90,10 +90,13 @@ static int active(void)
 	return n < 1000 ? 1000 : n > CONNECTIONS ? CONNECTIONS : n;
 }
 
-/* The tests run as root, for which 16 further places are kept free. */
+/* The tests run as root, for whom 16 further places are kept free. */
 #define ALL		(CONNECTIONS + 16)
 
-/* They are idle; then they put and take. One more is refused, and none suffers. */
+/*
+ * All connections are idle at first, and then put and take. One more connection is refused, and
+ * no other connection suffers.
+ */
 TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 {
 	redisContext **clients = calloc(ALL, sizeof(*clients)), *more;
@@ -104,7 +107,7 @@ TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 	for (int i = 1; i < ALL; i++)
 		clients[i] = must_connect();
 	more = must_connect();
-	/* It has not said anything: it may be gone by then. */
+	/* This client has sent nothing, because its connection may already be closed. */
 	EXPECT_EQ(REDIS_OK, redisGetReply(more, (void **)&reply));
 	EXPECT_STREQ("FULL", as_text(reply));
 	freeReplyObject(reply);
@@ -129,7 +132,7 @@ TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 	EXPECT_EQ(jobs, figure(self->client, "q", "held"));
 }
 
-/* kB of memory that a process has. */
+/* Returns how many kB of memory a process has. */
 static long memory_of(pid_t pid)
 {
 	char path[64], line[256];
@@ -147,7 +150,7 @@ static long memory_of(pid_t pid)
 
 #define ANSWER		1007	/* bytes of "$1000\r\n", and 1000 bytes */
 
-/* Sends "PING number..." until nothing more is taken; returns how many bytes. */
+/* Sends "PING number..." until no more bytes are taken. Returns how many bytes were sent. */
 static size_t send_pings(int fd)
 {
 	size_t sent = 0, at = 0, length = 0;
@@ -173,7 +176,7 @@ static size_t send_pings(int fd)
 	return sent;
 }
 
-/* Reads so many answers; returns how many of them are the ones expected. */
+/* Reads @count answers. Returns how many of them are as expected. */
 static int read_pings(int fd, int count)
 {
 	char answer[ANSWER + 3], expected[ANSWER + 3];
@@ -188,7 +191,7 @@ static int read_pings(int fd, int count)
 	return right;
 }
 
-/* Its commands stay where they are; the daemon needs little memory for it. */
+/* The commands of this client wait in the sockets, and the daemon needs little memory for them. */
 TEST_F_TIMEOUT(limits, J5_client_that_does_not_read, 60)
 {
 	redisContext *deaf = must_connect();
@@ -197,7 +200,7 @@ TEST_F_TIMEOUT(limits, J5_client_that_does_not_read, 60)
 	int commands = sent / (ANSWER + 2 + 14);
 	struct taken taken;
 
-	/* About a MB of answers, and what the sockets take. */
+	/* The commands are for about a MB of answers, and for the room of the sockets. */
 	EXPECT_GT(commands, 1000);
 	EXPECT_LT(commands, 2500);
 	EXPECT_LT(memory_of(self->daemon), before + 4096);
@@ -210,7 +213,7 @@ TEST_F_TIMEOUT(limits, J5_client_that_does_not_read, 60)
 	redisFree(deaf);
 }
 
-/* Ten thousand commands at once: the answers are in order. */
+/* Ten thousand commands come at once, and their answers are in order. */
 TEST_F_TIMEOUT(limits, J1_ten_thousand_at_once, 60)
 {
 	enum { COMMANDS = 10000 };
@@ -249,7 +252,7 @@ static bool error_is(redisContext *client, const char *command,
 	return right;
 }
 
-/* A name is repeated up to 100 bytes, on one line. */
+/* An error repeats a name up to 100 bytes, on one line. */
 TEST_F(limits, names_of_unknown_commands)
 {
 	char name[201] = "", text[256];
@@ -289,7 +292,7 @@ TEST_F(limits, J5_jobs_bytes_body)
 	SAYS("OK", self->client, "TW.DROP small");
 }
 
-/* As many as it has open files for. */
+/* There can be as many queues as the daemon has open files for. */
 TEST_F_TIMEOUT(limits, J5_queues, 60)
 {
 	enum { QUEUES = 256 };
@@ -321,7 +324,7 @@ TEST_F_TIMEOUT(limits, J5_queues, 60)
 	SAYS("OK", self->client, "TW.DROP more");
 }
 
-/* A parameter of the module; returns what it was before. */
+/* Sets a parameter of the module. Returns its old value. */
 static long set_parameter(const char *name, long value)
 {
 	char path[128];
@@ -338,7 +341,7 @@ static long set_parameter(const char *name, long value)
 	return before;
 }
 
-/* What a refused TW.CREATE leaves of the queue "q". */
+/* Checks that a refused TW.CREATE has left the queue "q" as it was. */
 static void is_untouched(struct __test_metadata *_metadata,
 			 redisContext *client)
 {
@@ -368,12 +371,12 @@ static bool write_text(const char *path, const char *format, ...)
 	return !fclose(file);
 }
 
-/* The daemon's control group has no memory for the wheel of such a queue. */
+/* The daemon's control group has too little memory for the wheel of such a queue. */
 TEST_F_TIMEOUT(limits, J5_memory_of_the_kernel, 60)
 {
 	NEEDS_KERNEL("nobody is charged for the wheel");
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q later IN 1000")), 0);
-	/* What a queue needs of the daemon's own memory it has from now on. */
+	/* After these commands the daemon has the memory of its own that a queue needs. */
 	for (int i = 0; i < 2; i++) {
 		SAYS("OK", self->client, "TW.CREATE more");
 		SAYS("OK", self->client, "TW.DROP more");
@@ -384,7 +387,7 @@ TEST_F_TIMEOUT(limits, J5_memory_of_the_kernel, 60)
 		SKIP(return, "no cgroup with a memory controller");
 	ASSERT_TRUE(write_text(GROUP "/cgroup.procs", "%d", self->daemon));
 	SAYS("FULL", self->client, "TW.CREATE more MAXJOBS 16000000");
-	/* All else would have the kernel kill the daemon. */
+	/* With this limit any other command would make the kernel kill the daemon. */
 	ASSERT_TRUE(write_text(GROUP "/memory.max", "max"));
 	is_untouched(_metadata, self->client);
 	SAYS("OK", self->client, "TW.CREATE more MAXJOBS 16000000");
@@ -412,7 +415,7 @@ TEST_F_TIMEOUT(limits, J5_tokens_of_a_user, 60)
 	SAYS("OK", self->client, "TW.DROP more");
 }
 
-/* All of the machine's: also a queue that is there can be without a wheel. */
+/* The limit is for the whole machine. Even an existing queue can then be without a wheel. */
 TEST_F_TIMEOUT(limits, J5_tokens_of_all, 60)
 {
 	char log[512] = "";
@@ -443,7 +446,7 @@ TEST_F_TIMEOUT(limits, J5_tokens_of_all, 60)
 	EXPECT_NE(NULL, strstr(log, "raise the module's limits")) {
 		TH_LOG("%s", log);
 	}
-	/* One line, although it is tried again and again. */
+	/* The log has one line, although the daemon tries again and again. */
 	EXPECT_EQ('\n', *strchrnul(log, '\n'));
 	EXPECT_EQ('\0', strchrnul(log, '\n')[1]);
 	set_parameter("max_all_tokens", before);
@@ -452,8 +455,8 @@ TEST_F_TIMEOUT(limits, J5_tokens_of_all, 60)
 }
 
 /*
- * What a connection has taken BOUND is remembered only while it is out: here each
- * lease ends before the job is taken again.
+ * A connection remembers a BOUND delivery only while it is out. In this test each lease ends
+ * before the job is taken again.
  */
 TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
 {
@@ -475,11 +478,11 @@ TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
 	memory = memory_of(self->daemon);
 	TH_LOG("%ld deliveries, memory %ld kB, then %ld kB", taken, early, memory);
 	EXPECT_GT(taken, JOBS * ROUNDS / 2);
-	/* What is remembered would be 1400 kB. A first look at all jobs takes 250. */
+	/* All deliveries would take 1400 kB. A first look at all jobs takes 250 kB. */
 	EXPECT_LT(memory, early + 500);
 }
 
-/* How often the daemon lists tokens at once before it answers TW.STATS, since it has read that. */
+/* Returns how often the daemon lists tokens between reading TW.STATS and answering it. */
 static int lists_for_stats(FIXTURE_DATA(limits) *self)
 {
 	char line[512], list[16];
@@ -501,14 +504,14 @@ static int lists_for_stats(FIXTURE_DATA(limits) *self)
 		else if (strstr(line, list))
 			lists++;
 		else if (lists && strstr(line, ": NR 16 "))
-			break;	/* The answer is to be sent; the daemon does something else. */
+			break;	/* The daemon does something else before it answers. */
 	}
 	if (file)
 		fclose(file);
 	return lists;
 }
 
-/* They are counted a bit at a time, and in the end are right. */
+/* Due jobs are counted in slices, and in the end their number is right. */
 TEST_F_TIMEOUT(limits, figures_of_a_large_queue, 120)
 {
 	int lists;

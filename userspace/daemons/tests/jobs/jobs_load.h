@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Producers, workers and an operator, which use all verbs by chance and enter in the ledger
- * what they are answered: see jobs_ledger.h.
+ * Producers, workers and an operator use all verbs by chance, and enter the answers in the
+ * ledger: see jobs_ledger.h.
  */
 #ifndef JOBS_LOAD_H
 #define JOBS_LOAD_H
 
 #include "jobs_ledger.h"
 
-#define CROWD		32	/* of producers, and of workers, at most */
-/* A queue that is not there for long. */
+#define CROWD		32	/* producers and workers, at most this many of each */
+/* This queue exists only for a short time each time. */
 #define PASSING		"passing"
-/* Among so many of the newest jobs a producer chooses one to change. */
+/* A producer chooses a job to change among this many of the newest jobs. */
 #define NEWEST		2000
-/* A worker takes so many at once, at most. */
+/* A worker takes at most this many jobs at once. */
 #define TAKEN		8
-/* Of jobs that are due only because they are changed; and of others. */
+/* FAR_MS is for jobs that become due only by a change, and NEAR_MS for other jobs. */
 #define FAR_MS		3600000
 #define NEAR_MS		2000
 
-/* What producers send, and what workers answer to a delivery. */
+/* Producers send these commands, and workers answer a delivery with them. */
 static const struct verb put_verb = {
 	"PUT", BY_BODY, 0, GONE, LIVE, MAKES | MOVES | TIMED | ANEW,
 		"NEW EXISTS BURIED DONE HELD DRAINING", ""
@@ -42,7 +42,7 @@ static const struct verb put_verb = {
 	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES | FAILS,
 		"OK BURIED STALE", "" },
 	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES | FAILS, "OK STALE", "" },
-	/* Its lease has to end; or the answer comes much later. */
+	/* The worker waits until the lease ends, or answers much later. */
 	{ "forget", BY_QUEUE, 12 },
 }, extend_verb = {
 	"EXTEND", BY_RECEIPT, 0, LIVE, LIVE, HOLDS, "OK STALE", ""
@@ -53,7 +53,7 @@ static atomic_bool stop_producers, stop_workers;
 struct client {
 	redisContext *connection;
 	unsigned int seed;
-	/* A delivery without an answer, which may come too late. */
+	/* This delivery has no answer yet, and its answer may come too late. */
 	struct entry *forgotten;
 	char receipt[128];
 };
@@ -92,7 +92,7 @@ static inline redisReply *tell(struct client *client, const char *format, ...)
 	return redisCommand(client->connection, line);
 }
 
-/* What a command is about, after the queue. */
+/* Writes the object of a command, which comes after the queue. */
 static inline void write_object(const struct call *call, char *text, size_t size)
 {
 	const struct entry *entry = call->entry;
@@ -121,7 +121,7 @@ static inline void write_object(const struct call *call, char *text, size_t size
 		snprintf(text, size, "%lld", call->id);
 }
 
-/* Sends a command about a job, and enters what is answered. False: nothing is. */
+/* Sends a command about a job, and enters the answer. Returns false if there is no answer. */
 static inline bool carry_out(struct client *client, struct call *call)
 {
 	char object[192], in[32] = "";
@@ -141,14 +141,20 @@ static inline bool carry_out(struct client *client, struct call *call)
 	return answered;
 }
 
-/* A put by key that got no answer is sent again: the key tells whether it was kept. */
+/*
+ * Puts a job. A put by key that got no answer is sent again: the key tells whether the job was
+ * kept.
+ */
 static inline void put_new(struct client *client)
 {
 	unsigned int what = roll(client);
 	struct entry *entry = new_entry(what % 3 == 0, what < 70);
 	struct call call = { .verb = &put_verb, .entry = entry };
 
-	/* The key will be known, whatever becomes of the answer. */
+	/*
+	 * A job that is due late has a key, by which a producer can change it even if the answer
+	 * is lost.
+	 */
 	call.ms = what % 2 && what < 70 ? FAR_MS : (int)roll(client) * 3;
 	while (entry && !carry_out(client, &call) && entry->keyed && revive(client))
 		call.verb = &changes[0];
@@ -167,7 +173,7 @@ static inline const struct verb *choose(struct client *client, const struct verb
 	return verbs;
 }
 
-/* TW.LIST, which was sent then, tells this of a job. */
+/* Notes what a TW.LIST that was sent at @sent tells of a job. */
 static inline void note_listed(redisReply **map, long long sent)
 {
 	long long id = map[1]->integer;
@@ -178,7 +184,7 @@ static inline void note_listed(redisReply **map, long long sent)
 	if (!entry)
 		return;
 	entry->listed = sent;
-	/* A job that has been tried too often is buried instead. */
+	/* A job that is tried too often gets buried instead. */
 	entry->awaited = !strcmp(state, "ready") && !entry->queue->tries;
 	if (entry->since >= sent)
 		return;
@@ -188,7 +194,7 @@ static inline void note_listed(redisReply **map, long long sent)
 		note_due(entry, &entry->known, "LIST", map[5]->integer);
 }
 
-/* Jobs between both cursors that were there all the time have been listed. */
+/* Checks that all jobs between both cursors that existed all the time have been listed. */
 static inline void compare_list(const struct queue *queue, long long cursor, long long next,
 				long long sent)
 {
@@ -199,7 +205,7 @@ static inline void compare_list(const struct queue *queue, long long cursor, lon
 			is_wrong(LOST, entry, "LIST", "");
 }
 
-/* Returns the cursor to go on with; -1 without an answer. Adds to @jobs how many there are. */
+/* Returns the next cursor, or -1 without an answer. Adds the number of jobs to @jobs. */
 static inline long long list(struct client *client, const struct queue *queue,
 			     long long cursor, int count, size_t *jobs)
 {
@@ -224,7 +230,7 @@ static inline long long list(struct client *client, const struct queue *queue,
 	return next;
 }
 
-/* Returns how many there were; -1 without an answer. */
+/* Returns the number of kicked jobs, or -1 without an answer. */
 static inline long long kick_all(struct client *client, const struct queue *queue, int most)
 {
 	redisReply *reply;
@@ -239,7 +245,7 @@ static inline long long kick_all(struct client *client, const struct queue *queu
 	return count;
 }
 
-/* Rather a newer one, and rather one that is not gone. */
+/* Prefers newer jobs, and jobs that are not gone. */
 static inline struct entry *choose_entry(struct client *client)
 {
 	struct entry *entry = NULL;
@@ -321,7 +327,7 @@ static inline void work_on(struct client *client, const struct taken *taken,
 	struct call call = { .entry = entry, .receipt = taken->receipt };
 
 	remember(client);
-	/* Others cannot change it meanwhile. */
+	/* Other clients cannot change the job at this moment. */
 	if (roll(client) < 10)
 		change(client, entry);
 	if (roll(client) < 12 && !client->connection->err) {
@@ -336,7 +342,7 @@ static inline void work_on(struct client *client, const struct taken *taken,
 		forget(client, taken, entry);
 }
 
-/* These are done, by one command. Others are NULL. */
+/* Acks the jobs of the entries that are not NULL, by one command. */
 static inline void ack_several(struct client *client, const struct taken *taken,
 			       struct entry * const *got)
 {
@@ -385,7 +391,10 @@ static inline void work_on_all(struct client *client, const struct taken *taken,
 		ack_several(client, taken, together);
 }
 
-/* Returns how many jobs were taken. Their deliveries end so; by chance without @last. */
+/*
+ * Returns how many jobs were taken. Their deliveries end by @last, or by a verb chosen by chance
+ * if @last is NULL.
+ */
 static inline size_t take_some(struct client *client, const char *queues_and_more,
 			       const struct verb *last)
 {
@@ -428,8 +437,8 @@ static inline void *work(void *number)
 }
 
 /*
- * Until it is carried out, however often the daemon is killed meanwhile. A new queue may
- * be loading still.
+ * Repeats a command until it is carried out, however often the daemon is killed meanwhile. A new
+ * queue may still be loading.
  */
 __attribute__((__format__(printf, 3, 4)))
 static inline void insist(struct client *client, const char *answers, const char *format, ...)
@@ -451,7 +460,10 @@ static inline void insist(struct client *client, const char *answers, const char
 	wrong[LIES] += !is_one_of(answer, answers);
 }
 
-/* The queue is so still; also if the daemon has been killed, and workers are back. */
+/*
+ * Checks that the queue still has this setting, also if the daemon has been killed and workers
+ * are back.
+ */
 static inline void look_at(struct client *client, const struct queue *queue,
 			   const char *setting)
 {
@@ -464,7 +476,7 @@ static inline void look_at(struct client *client, const struct queue *queue,
 	wrong[LIES] += value == 0;
 }
 
-/* A figure has this value, however often the daemon is killed meanwhile. */
+/* Checks that a figure has this value, however often the daemon is killed meanwhile. */
 static inline void insist_on(struct client *client, const char *queue, const char *name,
 			     long long value)
 {
@@ -477,7 +489,7 @@ static inline void insist_on(struct client *client, const char *queue, const cha
 	wrong[STRANGE] += found != value;
 }
 
-/* A queue is made, gets jobs and a rule, and is dropped with all that it has. */
+/* Makes a queue, which gets jobs and a rule, and drops it with all its jobs. */
 static inline void come_and_go(struct client *client)
 {
 	insist(client, "OK", "TW.CREATE " PASSING);
@@ -486,7 +498,7 @@ static inline void come_and_go(struct client *client)
 		insist(client, "[2]", "TW.PUT " PASSING " body KEY %d IN %d", i, i * 1000);
 	insist(client, "[2]", "TW.EVERY " PASSING " rule @hourly body");
 	insist_on(client, PASSING, "jobs", 4);
-	/* It may have been dropped before the daemon was killed. */
+	/* The queue may have been dropped before the daemon was killed. */
 	insist(client, "OK NOQUEUE", "TW.DROP " PASSING);
 	insist(client, "NOQUEUE", "TW.PUT " PASSING " body");
 	if (!access("/dev/timewheels/" PREFIX PASSING, F_OK)) {
@@ -495,7 +507,9 @@ static inline void come_and_go(struct client *client)
 	}
 }
 
-/* A queue is paused, or drained, and goes on. Between them another one comes and goes. */
+/*
+ * Pauses or drains a queue for a while, and resumes it. In between, another queue comes and goes.
+ */
 static inline void *operate(void *unused)
 {
 	struct client client = { .seed = 1000 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The service manager's part, for tests of twjobd that start it again: it keeps the
- * file of a wheel, by which what workers hold stays theirs.
+ * This file does the service manager's part for tests of twjobd that start it again: it keeps the
+ * file of a wheel, so that workers keep their jobs.
  */
 #ifndef JOBS_MANAGER_H
 #define JOBS_MANAGER_H
 
 #include "jobs.h"
 
-/* A socket on which the service manager is told things. */
+/* Returns a socket on which the daemon sends messages to the service manager. */
 static inline int open_notify(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -22,7 +22,7 @@ static inline int open_notify(void)
 	return fd;
 }
 
-/* The next file that the daemon wants kept, and its queue; -1 for none. */
+/* Returns the next file that the daemon wants to be kept, and its queue, or -1 if there is none. */
 static inline int next_kept_file(int notify, char *queue)
 {
 	static const char mark[] = "FDNAME=" PREFIX;
@@ -55,7 +55,7 @@ static inline int next_kept_file(int notify, char *queue)
 	return -1;
 }
 
-/* That of queue "q". */
+/* Returns the kept file of the queue "q". */
 static inline int kept_file(int notify)
 {
 	char queue[32] = "";
@@ -67,7 +67,7 @@ static inline int kept_file(int notify)
 	return fd;
 }
 
-/* How many messages with this text have come. */
+/* Returns how many messages with this text have come. */
 static inline int count_messages(int notify, const char *line)
 {
 	char text[256];
@@ -81,7 +81,7 @@ static inline int count_messages(int notify, const char *line)
 	return count;
 }
 
-/* As the service manager starts it, with @names of files that are parted by ":". */
+/* Starts the daemon as the service manager does, with @names of files that are separated by ":". */
 static inline pid_t start_with_files(const char *names, const int *kept, int count)
 {
 	pid_t pid = fork();
@@ -95,7 +95,7 @@ static inline pid_t start_with_files(const char *names, const int *kept, int cou
 	setenv("LISTEN_FDNAMES", names, 1);
 	snprintf(number, sizeof(number), "%d", count);
 	setenv("LISTEN_FDS", number, 1);
-	/* The places from 3 on may have some of these files now. */
+	/* The kept files may have numbers from 3 on, which are needed below. */
 	for (int i = 0; i < count; i++)
 		if (dup2(kept[i], 100 + i) < 0)
 			_exit(126);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd as an administrator meets it: metrics, a configuration that is read again,
- * sockets at which the service manager listens.
+ * twjobd as an administrator sees it: metrics, a configuration that is read again, sockets at
+ * which the service manager listens.
  */
 #include "jobs.h"
 
@@ -12,7 +12,7 @@ FIXTURE(operated) {
 	redisContext *client;
 };
 
-/* @socket: the socket that is passed as by systemd, or -1. */
+/* @socket is a socket that the service manager passes, or -1. */
 static void start(FIXTURE_DATA(operated) *self, int socket)
 {
 	self->daemon = fork();
@@ -57,7 +57,7 @@ FIXTURE_TEARDOWN(operated)
 	clean_up();
 }
 
-/* Whether a line of the text, or of what the daemon has said, is this one. */
+/* Tells whether a line of the text is @line. The text may be the daemon's messages. */
 static bool has_line(const char *text, const char *line)
 {
 	size_t length = strlen(line);
@@ -95,7 +95,7 @@ static bool says_soon(const char *line)
 	return false;
 }
 
-/* All figures, in a text that promtool likes if it is there. */
+/* TW.METRICS has all figures. If promtool is there, it accepts the text. */
 TEST_F(operated, metrics)
 {
 	static const char * const lines[] = {
@@ -147,7 +147,7 @@ TEST_F(operated, metrics)
 	ASSERT_NE(NULL, oldest);
 	EXPECT_LE(1.1, atof(strchr(oldest, ' ')));
 	EXPECT_GT(60, atof(strchr(oldest, ' ')));
-	/* As TW.STATS tells it. */
+	/* TW.STATS tells the same figures. */
 	EXPECT_EQ(1, figure(self->client, "a", "due"));
 	EXPECT_LE(1100, figure(self->client, "a", "oldest_ms"));
 	EXPECT_EQ(0, figure(self->client, "b", "oldest_ms"));
@@ -190,14 +190,14 @@ TEST_F(operated, kinds_of_wheels)
 		redisFree(self->client);
 		EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
 	}
-	/* Whatever the environment says. */
+	/* The configuration counts, not the environment. */
 	tells_kind(_metadata, self, "process", 1);
 	EXPECT_TRUE(says_soon(PROCESS_LINE));
 	SAYS("OK", self->client, "TW.CREATE a");
 	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "a", F_OK));
 }
 
-/* SIGHUP: password and max-body change, the rest needs a restart. */
+/* SIGHUP changes password and max-body. Other changes need a restart. */
 TEST_F(operated, reload)
 {
 	char body[151] = "";
@@ -228,8 +228,8 @@ TEST_F(operated, reload)
 }
 
 /*
- * A socket that the service manager has opened is used instead of those of the
- * configuration. Clients that connect while no daemon runs are heard by the next one.
+ * A socket that the service manager has opened is used instead of the sockets of the
+ * configuration. The next daemon hears clients that have connected while no daemon ran.
  */
 TEST_F(operated, passed_socket)
 {
@@ -258,7 +258,7 @@ TEST_F(operated, passed_socket)
 	close(fd);
 }
 
-/* Starts a second daemon that is expected to end by itself; returns its exit status. */
+/* Starts a second daemon that has to end by itself. Returns its exit status. */
 static int second_ends(void)
 {
 	int status = -1;
@@ -268,7 +268,7 @@ static int second_ends(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Each has a queue "q", and both say that its wheel is theirs. */
+/* Two daemons have a queue "q" each, and each says that the queue's wheel belongs to it. */
 TEST_F(operated, second_daemon_with_the_same_prefix)
 {
 	struct taken taken;
@@ -295,7 +295,7 @@ TEST_F(operated, second_daemon_with_the_same_prefix)
 	daemon_log = 0;
 	test_store = STORE;
 	EXPECT_TRUE(says_soon("twjobd: the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
-	/* What a worker holds is still held. */
+	/* The worker still has its job. */
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }

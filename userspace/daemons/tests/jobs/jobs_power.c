@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The store of twjobd when the power is cut, and when the disk fails. All writes of a
- * disk are recorded, with a mark after each change that was answered. Then the disk
- * is put into the state after some of the writes, as a power cut may leave it, again
- * and again; each time the daemon is started on it, with no wheel, as after a reboot:
+ * The store of twjobd when the power is cut, and when the disk fails. All writes of a disk are
+ * recorded, with a mark after each change that was answered. Then the disk is put again and again
+ * into the state after some of the writes, in which a power cut may leave it. Each time the
+ * daemon is started on this disk without a wheel, as after a reboot:
  *
- * J1	what was answered before is so, and nothing that had ended is back
+ * J1	an answered change is kept, and no job that had ended is back
  *
- * A change that was under way may have been done or not. TW_SCALE scales the number
- * of cuts; 30 is enough for one after each write.
+ * A change that was under way may have been done or not. TW_SCALE scales the number of cuts; 30
+ * is enough for a cut after each write.
  */
 #include <sqlite3.h>
 #include <sys/statvfs.h>
@@ -24,7 +24,7 @@ FIXTURE(power) {
 	int log;
 };
 
-/* Its messages go to self->log. */
+/* Starts the daemon, whose messages go to self->log. */
 static void start(FIXTURE_DATA(power) *self)
 {
 	int saved = dup(STDERR_FILENO);
@@ -36,7 +36,7 @@ static void start(FIXTURE_DATA(power) *self)
 	self->client = NULL;
 }
 
-/* What it has said since this was asked for last. */
+/* Returns the messages of the daemon since the last call. */
 static const char *messages(FIXTURE_DATA(power) *self)
 {
 	static char text[4096];
@@ -118,7 +118,7 @@ static void check_integrity(const char *when)
 	sqlite3_close(db);
 }
 
-/* A reboot with the disk in this state. @from is -1 before there was a queue. */
+/* Checks a reboot with the disk in this state. @from is -1 if there was no queue yet. */
 static void check_cut(FIXTURE_DATA(power) *self, int from, int to, const char *when)
 {
 	disk_show();
@@ -142,8 +142,8 @@ static int cuts(void)
 }
 
 /*
- * The power has been cut after each of some writes, from the mark @first up to the
- * last. A write after a mark is of the changes up to the next mark.
+ * Checks a power cut after each of some writes, from the mark @first up to the last mark. A write
+ * after a mark belongs to the changes up to the next mark.
  */
 static void cut_power(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
 		      int first, int most)
@@ -182,7 +182,7 @@ TEST_F_TIMEOUT(power, J1_J4_power_cut, 7200)
 
 	stat(STORE, &before);
 	work(self, 60);
-	/* The log has been written back into the store on the way. */
+	/* The log has been written back into the store meanwhile. */
 	EXPECT_EQ(0, stat(STORE, &after));
 	EXPECT_GT(after.st_size, before.st_size);
 	restart(self, SIGTERM);
@@ -193,7 +193,7 @@ TEST_F_TIMEOUT(power, J1_J4_power_cut, 7200)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Whether the daemon has ended by itself, with an error and a line in its log. */
+/* Tells whether the daemon has ended by itself, with an error and this line in its log. */
 static bool has_given_up(FIXTURE_DATA(power) *self, const char *line)
 {
 	int status = 0, tries = PATIENCE / 10;
@@ -207,9 +207,9 @@ static bool has_given_up(FIXTURE_DATA(power) *self, const char *line)
 }
 
 /*
- * While the disk fails, a batch is sent, which is not answered. The log of the store
- * is nearly empty before, so that the batch is the first there to change most of its
- * pages. Returns the last change that was answered.
+ * Sends a batch while the disk fails. The batch gets no answer. The log of the store was nearly
+ * empty, so the batch is the first in this log to change most of its pages. Returns the last
+ * change that was answered.
  */
 static int fail_batch(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
 		      struct batch *batch)
@@ -227,7 +227,7 @@ static int fail_batch(struct __test_metadata *_metadata, FIXTURE_DATA(power) *se
 	return answered;
 }
 
-/* The disk is well again. What was not answered is repeated. */
+/* Goes on when the disk is well again. The changes without an answer are repeated. */
 static void go_on(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
 		  const struct batch *batch)
 {
@@ -239,8 +239,8 @@ static void go_on(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
 }
 
 /*
- * After a failed sync the kernel takes what it has in memory for what is on the disk.
- * A daemon that took it so, too, would leave a broken store if the power was cut.
+ * After a failed sync the kernel takes the data in memory for the data on the disk. If the daemon
+ * did this, too, a power cut would leave a broken store.
  */
 TEST_F_TIMEOUT(power, J1_failed_sync_then_power_cut, 7200)
 {
@@ -269,7 +269,7 @@ TEST_F_TIMEOUT(power, J1_disk_fails_for_a_while, 600)
 	EXPECT_EQ(0, wrong);
 }
 
-/* SQLite says of a commit that it is well also if it cannot write its log back. */
+/* SQLite says that a commit is well even if it cannot write its log back. */
 TEST_F_TIMEOUT(power, J1_log_cannot_be_written_back, 600)
 {
 	struct batch batch;
@@ -289,7 +289,7 @@ TEST_F_TIMEOUT(power, J1_log_cannot_be_written_back, 600)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Sends a command; its answer is for later. */
+/* Sends a command, whose answer is read later. */
 static void ask(redisContext *client, const char *command)
 {
 	int done = 0;
@@ -315,8 +315,8 @@ static long long answer_of(redisContext *client)
 }
 
 /*
- * All commands come while the daemon stands still, so that one commit is for all of
- * them, and that hangs. The job that is taken first is on the disk already.
+ * All commands come while the daemon stands still, so one commit is for all of them, and this
+ * commit hangs. The job that is taken first is already on the disk.
  */
 TEST_F_TIMEOUT(power, J1_a_take_waits_for_what_it_tells, 600)
 {
@@ -329,7 +329,7 @@ TEST_F_TIMEOUT(power, J1_a_take_waits_for_what_it_tells, 600)
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body AT 1")), 0);
 	snprintf(command, sizeof(command), "TW.ACK q %s", taken.receipt);
-	/* It hears the commands in the order in which they have come. */
+	/* The daemon hears the commands in the order in which they have come. */
 	kill(self->daemon, SIGSTOP);
 	ask(ack, command);
 	ask(first, "TW.TAKE q");
@@ -354,7 +354,10 @@ TEST_F_TIMEOUT(power, J1_a_take_waits_for_what_it_tells, 600)
 	disk_remove();
 }
 
-/* What the kernel does by itself after errors of a disk, or a person before a repair. */
+/*
+ * Makes the file system read-only, as the kernel does after errors of a disk, or an administrator
+ * before a repair.
+ */
 static void make_read_only(void)
 {
 	struct statvfs disk = { };
@@ -388,7 +391,7 @@ static long long count_commits(redisContext *client)
 	return count;
 }
 
-/* Each client sends its next put when it has the answer to the last one. */
+/* Each client sends its next put when it has the answer to its last put. */
 static void put_in_a_loop(redisContext **clients)
 {
 	int asked = 0, answered = 0;
@@ -413,7 +416,7 @@ static void put_in_a_loop(redisContext **clients)
 }
 
 /*
- * If a commit did not wait for clients that have just been answered, two groups of them
+ * If a commit did not wait for clients that have just got their answers, two groups of clients
  * would take turns most of the time, with almost twice as many commits.
  */
 TEST_F_TIMEOUT(power, J1_many_answers_share_a_commit, 600)
@@ -436,8 +439,8 @@ TEST_F_TIMEOUT(power, J1_many_answers_share_a_commit, 600)
 }
 
 /*
- * The kernel then says of a sync that it is done, and has done nothing. What changes
- * nothing is answered; a change ends the daemon without an answer.
+ * On a read-only disk the kernel says that a sync is done, and has done nothing. Commands that
+ * change nothing are answered. A change ends the daemon without an answer.
  */
 TEST_F_TIMEOUT(power, J1_disk_is_read_only, 600)
 {
@@ -454,7 +457,7 @@ TEST_F_TIMEOUT(power, J1_disk_is_read_only, 600)
 	EXPECT_TRUE(has_given_up(self, "Read-only file system"));
 	make_writable();
 	start_and_connect(self);
-	/* It was under way. */
+	/* The change was under way, so either answer is right. */
 	EXPECT_GE(number_of(say(self->client, "TW.CANCEL q %lld", id)), 0);
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body IN 100")), 0);
 	EXPECT_EQ(1, figure(self->client, "q", "jobs"));

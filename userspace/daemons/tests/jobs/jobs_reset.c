@@ -3,11 +3,11 @@
  * The machine is reset while producers and workers use twjobd, and begins again, with
  * an empty wheel and the disk as it was:
  *
- * J1	what was answered before is so, and nothing that had ended is back
+ * J1	an answered change is kept, and no job that had ended is back.
  *
- * The ledger is beside the store. It is written without the kernel's memory and without
- * a flush, so that nothing becomes durable by it but itself. TW_SCALE scales the
- * number of resets. Needs the guest's disk, and a guest of its own.
+ * The ledger is beside the store. It is written without the kernel's memory and without a flush,
+ * so that it makes only itself durable. TW_SCALE scales the number of resets. The test needs the
+ * guest's disk, and a guest of its own.
  */
 #include <sys/mount.h>
 
@@ -18,17 +18,20 @@
 #define PRODUCERS	4
 #define RESETS		1
 #define LOAD		1500	/* ms */
-#define LEAST		16	/* jobs of each producer, however slow the machine is */
+#define LEAST		16	/* jobs of each producer, also on a slow machine */
 
-/* What is known of a job: before a command is sent, and after its answer. */
+/*
+ * The ledger has these states of a job, which it gets before a command is sent, and after its
+ * answer.
+ */
 enum state {
 	NONE, PUTTING, PUT, ENDING, ENDED,
 };
 
-/* A page for each producer, whose jobs have the keys NUMBER-INDEX. */
+/* Each producer has a page. Its jobs have the keys NUMBER-INDEX. */
 static struct ledger {
-	int resets;		/* so far; in the first page */
-	int next;		/* of its thread, read by the first one */
+	int resets;		/* the resets up to now, in the first page */
+	int next;		/* the next job of its thread; the first thread reads it */
 	unsigned char states[PAGE - 2 * sizeof(int)];
 } __attribute__((__aligned__(PAGE))) ledger[PRODUCERS];
 
@@ -57,7 +60,7 @@ static void note(int number, int index, enum state state)
 	write_page(number);
 }
 
-/* Puts a job, and ends every second one again: by a cancel, or by working on it. */
+/* Puts a job, and ends every second job, by a cancel or by working on it. */
 static void put_one(redisContext *client, int number, int index)
 {
 	struct taken taken;
@@ -137,7 +140,7 @@ static int resets(void)
 	return n < 1 ? 1 : n;
 }
 
-/* A start of the machine that ends by a reset does not come to main(). */
+/* This function never returns in a start of the machine that ends by a reset. */
 __attribute__((__constructor__))
 static void begin(void)
 {
@@ -167,7 +170,7 @@ static void begin(void)
 	pause();
 }
 
-/* Whether the job of a key is there. */
+/* Tells whether the job of a key exists. */
 static bool is_there(redisContext *client, int number, int index)
 {
 	redisReply *reply = say(client, "TW.MOVEKEY p%d %d-%d IN 1000", number, number,

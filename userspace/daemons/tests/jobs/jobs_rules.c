@@ -8,7 +8,7 @@
 
 #define ZONES	DIR "/zones"
 #define KILLS	4
-/* Longer than the test lasts. */
+/* The test takes fewer seconds. */
 #define SECONDS_MOST	120
 
 FIXTURE(rules) {
@@ -64,7 +64,7 @@ static const char *every(redisContext *client, const char *format, ...)
 	return text;
 }
 
-/* The first job of the queue by TW.LIST: its id, or when it is due; 0 for none. */
+/* Returns the id or the due time of the queue's first job in TW.LIST, or 0 if there is no job. */
 static long long listed(redisContext *client, int field)
 {
 	redisReply *reply = say(client, "TW.LIST q"), *jobs = reply->element[1];
@@ -78,7 +78,7 @@ static long long listed(redisContext *client, int field)
 #define LISTED_ID	1
 #define LISTED_DUE	5
 
-/* The point of time, ms, of which the key "e@2026-11-23T12:34:56" of a rule tells. */
+/* Returns the point of time in ms that the key of a rule's job has, as "e@2026-11-23T12:34:56". */
 static long long named(const struct taken *taken)
 {
 	struct tm tm = { };
@@ -109,7 +109,10 @@ TEST_F_TIMEOUT(rules, put_replaced_and_ended, 60)
 	EXPECT_EQ(1, figure(client, NULL, "rules"));
 	SAYS("[22]", client, "TW.GET q %lld", id);
 	SAYS("nil", client, "TW.TAKE q");
-	/* The next one comes earlier for once, and is the one after it then. */
+	/*
+	 * The next occurrence comes earlier this time. After it the occurrence that follows it is
+	 * next.
+	 */
 	SAYS("1", client, "TW.KICK q %lld", id);
 	ASSERT_TRUE(take(client, &taken, "TW.TAKE q BLOCK 20000"));
 	EXPECT_EQ(due, named(&taken));
@@ -202,7 +205,7 @@ TEST_F_TIMEOUT(rules, overlap_is_a_choice, 60)
 	EXPECT_EQ(3, figure(client, "q", "jobs"));
 	SAYS("1", client, "TW.ACK q %s", first.receipt);
 	SAYS("1", client, "TW.CANCELKEY q e");
-	/* One that is worked on is a job of its own. */
+	/* The occurrence that a worker has is a job of its own. */
 	SAYS("1", client, "TW.ACK q %s", second.receipt);
 	EXPECT_EQ(0, figure(client, "q", "jobs"));
 	EXPECT_EQ(0, figure(client, "q", "bytes"));
@@ -237,8 +240,8 @@ TEST_F_TIMEOUT(rules, ends_and_limits, 60)
 
 	SAYS("OK", client, "TW.CREATE q MAXJOBS 1");
 	/*
-	 * There is no room for the one that is worked on: the next one waits for it. The
-	 * first of the three is the present second.
+	 * There is no room for a job of the occurrence that a worker has, so the next occurrence
+	 * waits for its end. The first of the three occurrences is the present second.
 	 */
 	EXPECT_STREQ("NEW", every(client, "TW.EVERY q e %s MISSED all OVERLAP body",
 				  "FREQ=SECONDLY;COUNT=3"));
@@ -261,7 +264,10 @@ TEST_F_TIMEOUT(rules, ends_and_limits, 60)
 	EXPECT_TRUE(comes_to(client, NULL, "rules", 0));
 }
 
-/* Each second has one, however often the daemon is killed, and none after it was acked. */
+/*
+ * Each second has an occurrence, however often the daemon is killed, and no occurrence comes
+ * again after its ACK.
+ */
 TEST_F_TIMEOUT(rules, none_lost_or_doubled_by_kills, 120)
 {
 	bool seen[SECONDS_MOST] = { }, acked[SECONDS_MOST] = { };
@@ -299,7 +305,7 @@ TEST_F_TIMEOUT(rules, none_lost_or_doubled_by_kills, 120)
 	EXPECT_EQ(1, figure(self->client, NULL, "rules"));
 }
 
-/* A file of a zone that is always so many hours east of Greenwich. */
+/* Writes a file of a time zone that is always @hours hours east of Greenwich. */
 static void write_zone(const char *name, int hours)
 {
 	const char block[] = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The machine is suspended to RAM. What came due meanwhile is handed out when the
- * machine goes on, also a job whose lease is over by then: each once, none early. The
- * machine's own clock wakes it. Needs a guest of its own: on an emulated machine a second
- * sleep is not reliable.
+ * The machine is suspended to RAM. Jobs that came due meanwhile are handed out when the machine
+ * goes on, and so is a job whose lease has ended: each job comes once, and none early. The
+ * machine's own clock wakes the machine. The test needs a guest of its own, because a second
+ * sleep is not reliable on an emulated machine.
  */
 #include "jobs.h"
 

@@ -28,14 +28,14 @@ FIXTURE_SETUP(jobs)
 
 FIXTURE_TEARDOWN(jobs)
 {
-	/* Whatever a test does, nothing has to be mended. */
+	/* Nothing has to be mended after any test. */
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 	redisFree(self->client);
 	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
 	clean_up();
 }
 
-/* Sends bytes as they are, and reads as many as the answer has. */
+/* Sends bytes as they are, and compares the bytes that come with the answer. */
 static bool raw(const char *question, const char *answer)
 {
 	redisContext *client = connect_daemon();
@@ -64,7 +64,7 @@ TEST_F(jobs, protocol)
 	redisReply *info = say(self->client, "INFO");
 
 	EXPECT_NE(NULL, strstr(info->str, "server:twjobd"));
-	/* Some clients would wait until it is 0. */
+	/* Some clients would wait until "loading" is 0. */
 	EXPECT_EQ(NULL, strstr(info->str, "loading"));
 	freeReplyObject(info);
 	SAYS("PONG", self->client, "PING");
@@ -85,7 +85,7 @@ TEST_F(jobs, protocol)
 			"$5\r\n1.0.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:4\r\n"
 			"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n"
 			"$6\r\nmaster\r\n_\r\n+PONG\r\n"));
-	/* A command that comes byte by byte, and one that is none. */
+	/* A complete command is followed by bytes that are no command. */
 	EXPECT_TRUE(raw("*1\r\n$4\r\nPING\r\n*x", "+PONG\r\n-ERR Protocol error"));
 	EXPECT_TRUE(raw("*1\r\n$600000000\r\n", "-ERR Protocol error"));
 	EXPECT_TRUE(raw("*\r\n", "-ERR Protocol error"));
@@ -282,14 +282,14 @@ TEST_F(jobs, J3_leases_end)
 	EXPECT_EQ(2, second.attempt);
 	SAYS("STALE", self->client, "TW.ACK short %s", first.receipt);
 	SAYS("STALE", self->client, "TW.EXTEND short %s", first.receipt);
-	/* The last try: when its lease is over too, the job is buried. */
+	/* This was the last try: when its lease has ended, too, the job is buried. */
 	SAYS("nil", self->client, "TW.TAKE short BLOCK 1000");
 	EXPECT_EQ(1, figure(self->client, "short", "buried"));
 	SAYS("STALE", self->client, "TW.ACK short %s", second.receipt);
 	SAYS("OK", self->client, "TW.DROP short");
 }
 
-/* What the wheel of the queue "q" counts. */
+/* Returns the counts of the wheel of the queue "q". */
 static struct timewheel_info wheel_info(void)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
@@ -301,7 +301,7 @@ static struct timewheel_info wheel_info(void)
 	return info;
 }
 
-/* The kernel does not know that a job is buried: its token waits, and keeps the key. */
+/* The kernel does not know that a job is buried: the job's token waits, and keeps the key. */
 TEST_F(jobs, J3_buried)
 {
 	long long id = number_of(say(self->client, "TW.PUT q body IN 1000"));
@@ -319,7 +319,7 @@ TEST_F(jobs, J3_buried)
 		SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
 		EXPECT_EQ(1, figure(self->client, "q", "buried"));
 		EXPECT_EQ(1, figure(self->client, "q", "pending"));
-		/* With the one that is the stamp. */
+		/* The stamp is one of the three tokens. */
 		info = wheel_info();
 		EXPECT_EQ(3, info.pending);
 		EXPECT_EQ(0, info.held);
@@ -345,14 +345,14 @@ TEST_F(jobs, J3_bound)
 	ASSERT_TRUE(take(other, &taken, "TW.TAKE q BOUND"));
 	SAYS("nil", self->client, "TW.TAKE q");
 	redisFree(other);
-	/* At once, with a lease of a minute. */
+	/* The job comes at once, although its lease was a minute. */
 	ASSERT_TRUE(take(self->client, &again, "TW.TAKE q BLOCK 20000"));
 	EXPECT_EQ(taken.id, again.id);
 	EXPECT_EQ(2, again.attempt);
 	SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);
 	SAYS("OK", self->client, "TW.NACK q %s", again.receipt);
 
-	/* Not bound, it stays taken, and anybody may answer. */
+	/* A job that is not bound stays taken, and any client may answer. */
 	other = connect_daemon();
 	ASSERT_TRUE(take(other, &taken, "TW.TAKE q"));
 	redisFree(other);
@@ -365,7 +365,7 @@ TEST_F(jobs, J3_dead_before_the_answer)
 	redisContext *other = connect_daemon();
 	struct taken taken;
 
-	/* Waits, and is gone before there is a job. */
+	/* This client waits, and has gone before there is a job. */
 	redisAppendCommand(other, "TW.TAKE q BLOCK 0");
 	redisAppendCommand(other, "PING");
 	redisBufferWrite(other, NULL);
@@ -404,7 +404,7 @@ TEST_F(jobs, pause_drain)
 	redisFree(other);
 }
 
-/* Counts what TW.LIST lists, and in how many commands. */
+/* Counts the jobs that TW.LIST lists, and its commands. */
 static int list(redisContext *client, const char *options, int *commands)
 {
 	long long cursor = 0;
@@ -461,7 +461,7 @@ TEST_F(jobs, list_get)
 	freeReplyObject(reply);
 }
 
-/* More jobs than the daemon looks at in one step. */
+/* The queue has more jobs than the daemon looks at in one step. */
 TEST_F(jobs, list_many)
 {
 	enum { JOBS = 600 };
@@ -479,8 +479,8 @@ TEST_F(jobs, list_many)
 }
 
 /*
- * Commands that come at once are carried out in order, and each sees what the ones
- * before it have done, although one commit makes them all durable.
+ * Commands that come at once are carried out in order. Each command sees the changes of earlier
+ * commands, although one commit makes all changes durable.
  */
 TEST_F(jobs, J1_many_at_once)
 {
@@ -501,7 +501,7 @@ TEST_F(jobs, J1_many_at_once)
 	EXPECT_EQ(PUTS, figure(self->client, "q", "pending"));
 }
 
-/* The answers to commands that have been appended; keeps the job of a take. */
+/* Compares the answers to commands that have been appended, and keeps the job of a take. */
 static bool answered(redisContext *client, const char * const *answers,
 		     struct taken *taken)
 {
@@ -551,7 +551,7 @@ TEST_F(jobs, J1_each_sees_those_before)
 	ASSERT_TRUE(answered(self->client, keys, NULL));
 	EXPECT_EQ(2, figure(self->client, "q", "jobs"));
 
-	/* An answer, and what it makes possible. */
+	/* The commands after an answer see its effect. */
 	redisAppendCommand(self->client, "TW.NACK q %s", taken.receipt);
 	redisAppendCommand(self->client, "TW.ACK q %s", taken.receipt);
 	redisAppendCommand(self->client, "TW.TAKE q");
@@ -584,7 +584,7 @@ TEST_F(jobs, J1_many_acks)
 	freeReplyObject(reply);
 }
 
-/* What comes behind a take that waits is answered behind it. */
+/* Commands behind a take that waits are answered after the take. */
 TEST_F(jobs, blocked)
 {
 	redisContext *other = connect_daemon();
@@ -608,14 +608,14 @@ TEST_F(jobs, blocked)
 	redisFree(other);
 }
 
-/* A span is never shorter than it was asked for: a part of a millisecond is a whole one. */
+/* A span is never shorter than asked for: a part of a ms counts as a whole ms. */
 TEST_F(jobs, spans)
 {
 	SAYS("OK", self->client, "TW.CREATE q LEASE 1.0001");
 	EXPECT_EQ(1001, figure(self->client, "q", "lease_ms"));
 	SAYS("OK", self->client, "TW.CREATE q LEASE 0.0010000");
 	EXPECT_EQ(1, figure(self->client, "q", "lease_ms"));
-	/* The first of both may be as long as the last. */
+	/* The first value of BACKOFF may be as long as the last one. */
 	SAYS("OK", self->client, "TW.CREATE q BACKOFF 5 5");
 }
 
@@ -645,7 +645,7 @@ TEST_F(jobs, queues)
 	SAYS("OK", self->client, "TW.CREATE urgent");
 	EXPECT_EQ(0, figure(self->client, "urgent", "jobs"));
 	SAYS("nil", self->client, "TW.TAKE urgent");
-	/* Another lease makes another wheel, with the same jobs. */
+	/* Another lease makes another wheel with the same jobs. */
 	SAYS("[2]", self->client, "TW.PUT urgent body KEY k");
 	EXPECT_GT(number_of(say(self->client, "TW.PUT urgent later IN 1")), 0);
 	SAYS("OK", self->client, "TW.CREATE urgent LEASE 7");

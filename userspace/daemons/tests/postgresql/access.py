@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# access.py OUTPUT: which roles may use which queues by SQL, and how a node may connect. A real
-# pgbouncer, which is found by PATH, runs between a node and the database. The database is that
-# of PGHOST (see "server"). Prints TAP.
+# access.py OUTPUT: tests which roles may use which queues by SQL, and how a node may connect. A
+# real pgbouncer, which is found by PATH, runs between a node and the database. The database is at
+# PGHOST (see "server"). Prints TAP.
 import atexit
 import os
 import socket
@@ -22,7 +22,7 @@ sql("create role shop login; create role all_queues in role timewheel_producer;"
 
 
 def say(role, statement):
-    """What the statement says to a session of the role."""
+    """Returns what the statement prints in a session of the role."""
     session = Sql()
     session("set client_min_messages = warning")
     same(session(f"set session authorization {role}"), "")
@@ -37,7 +37,7 @@ def put(role, queue, key="k"):
 
 
 def may(role, queue):
-    """Whether the role may use the queue, of which each function says the same."""
+    """Tells whether the role may use the queue. All functions have to agree about this."""
     said = put(role, queue)
     if said == "t":
         answers = [say(role, f"select timewheel.move('{queue}', 'k', now() + '2 hours')"),
@@ -48,7 +48,7 @@ def may(role, queue):
         same(say(role, f"select timewheel.move('{queue}', {number}, now())"), "t")
         same(say(role, f"select timewheel.cancel('{queue}', {number})"), "t")
         return True
-    # What a role may not use it hears nothing of.
+    # A role learns nothing of a queue that it may not use.
     sql(f"select timewheel.put('{queue}', 'x', now() + '1 hour', 'theirs')")
     for call in ("put('{}', 'x')", "put_text('{}', 'x')", "cancel('{}', 'theirs')",
                  "cancel('{}', 1)", "move('{}', 'theirs', now())", "move('{}', 1, now())"):
@@ -65,7 +65,7 @@ def _():
     same([may("all_queues", q) for q in queues], [True, True])
     sql("select timewheel.allow('shop', 'mails')")
     same([may("shop", q) for q in queues], [True, False])
-    # A queue may be given again, and before it is there.
+    # A queue may be given again, and may be given before it exists.
     sql("select timewheel.allow('shop', 'mails'); select timewheel.allow('shop', 'later')")
     same([may("shop", q) for q in queues], [True, False])
     assert "NOQUEUE" in put("shop", "later")
@@ -92,7 +92,7 @@ def _():
     same([may("clerk", q) for q in ("mails", "rates")], [False, True])
     same([may("aloof", q) for q in ("mails", "rates")], [False, False])
     same(say("aloof", "set role shop; select timewheel.put('rates', 'x') > 0"), "t")
-    # A session may take another role for a while: that role counts then.
+    # A session may take another role for a while, and that role then counts.
     said = say("all_queues", "set role shop")
     assert "permission denied" in said, said
     said = say("postgres", "set role shop; select timewheel.put('mails', 'x')")
@@ -146,7 +146,7 @@ def free_port():
 
 
 def pooler(mode):
-    """A pgbouncer, and where it is."""
+    """Starts a pgbouncer, and returns its place."""
     place, port = folder / mode, free_port()
     place.mkdir()
     (place / "ini").write_text(

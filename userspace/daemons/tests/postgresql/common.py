@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Daemons on one database, on this machine, with wheels of the process, for tests that print TAP.
-# Their first argument is the folder of the programs. The database is that of PGHOST (see
-# "server").
+# This module runs daemons on one database, on this machine, with wheels of the process, for tests
+# that print TAP. Their first argument is the folder of the programs. The database is at PGHOST
+# (see "server").
 import atexit
 import os
 import pathlib
@@ -156,7 +156,7 @@ def same(got, expected):
 
 
 def take(node, queue="q", seconds=4, **options):
-    """A job as (id, receipt, attempt, body), waiting for it by BLOCK."""
+    """Waits for a job by BLOCK, and returns it as (id, receipt, attempt, body)."""
     words = [word for pair in options.items() for word in pair]
     jobs = Client(node.path)("TW.TAKE", queue, "BLOCK", int(seconds * 1000), *words)
     if not jobs:
@@ -165,7 +165,7 @@ def take(node, queue="q", seconds=4, **options):
 
 
 def take_unsent(node, job, large):
-    """A client that takes the job, and ends before it reads the answer behind a large one."""
+    """A client takes the job, and ends before it reads the answer, which is behind a large one."""
     client = Client(node.path)
     client.send("TW.GET", "q", large)
     client.send("TW.TAKE", "q")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # examples.py OUTPUT: programs in several languages put a business row and a job in one
-# transaction. The database is that of PGHOST (see "server"). Prints TAP.
+# transaction. The database is at PGHOST (see "server"). Prints TAP.
 import pathlib
 import shutil
 import subprocess
@@ -38,7 +38,8 @@ def order(command, number):
 
 
 def try_orders(command):
-    """Two are there with their jobs; the third one is refused by the queue, which is full."""
+    """The first two orders have their jobs. The third order is refused by the queue, which is
+    full."""
     sql("truncate orders;"
         " select timewheel.cancel('ratings', key) from unnest(array['order-1', 'order-2']) key")
     for number in 1, 2:
@@ -50,7 +51,7 @@ def try_orders(command):
          "order-1|1|48\norder-2|2|48")
     done = order(command, 3)
     assert done.returncode and "FULL" in done.stderr + done.stdout, done
-    # A row that is there already.
+    # The row exists already.
     assert order(command, 2).returncode
     same(rows(), ("2", "2"))
 

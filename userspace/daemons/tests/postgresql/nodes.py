@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# nodes.py OUTPUT: three daemons on one database, see common.py:
-# the owners of jobs, the inbox, takeovers, SQL, the quorum, and commits in doubt.
-# The database is that of PGHOST (see "server"), which has a standby in PGHOST/standby.
-# Prints TAP.
+# nodes.py OUTPUT: tests three daemons on one database, see common.py: the owners of jobs, the
+# inbox, takeovers, SQL, the quorum, and commits in doubt. The database is at PGHOST (see
+# "server"), which has a standby in PGHOST/standby. Prints TAP.
 import os
 import signal
 import subprocess
@@ -109,7 +108,7 @@ def _():
 
 
 def insist(node, *words):
-    """The answer when no other node is just taking the job over."""
+    """Returns the answer when no other node is taking the job over at that moment."""
     while str(answer := node(*words))[:5] == "-BUSY":
         time.sleep(0.05)
     return answer
@@ -120,7 +119,7 @@ def done_at_all(count):
 
 
 def put_once(seconds):
-    """A job of the key once, put at one node, and done at another."""
+    """Puts a job with the key "once" at one node, and lets another node do it."""
     job, mark = insist(c, "TW.PUT", "q", "x", "KEY", "once", "UNIQUE", seconds)
     same(mark, b"NEW")
     got = take(a)
@@ -167,7 +166,7 @@ def _():
 
 
 def told_done(node, *options):
-    """The numbers and keys that TW.DONE tells, and its cursor."""
+    """Returns the numbers and keys that TW.DONE tells, and its cursor."""
     cursor, jobs = node("TW.DONE", "kept", *options)
     return [(job[1], job[3]) for job in jobs], cursor
 
@@ -203,7 +202,8 @@ def _():
         sql("update timewheel.done set ended = 0 where n < (select max(n) from timewheel.done)")
         other("begin; select n from timewheel.done order by n limit 1 for update")
 
-    # Nodes end old ones by themselves, but an ACK ends two. What a program has locked is left.
+    # Nodes end old done jobs by themselves, but an ACK ends two. Rows that a program has locked
+    # are left.
     first, jobs = jobs[:3], jobs[3:] + [finish(a, make_old)]
     left = sql("select string_agg(id::text, ' ' order by n) from timewheel.done").split()
     same([str(job) in left for job, _ in first[:2]], [True, False])
@@ -258,7 +258,7 @@ def _():
 def _():
     first, second = Client(a.path), Client(a.path)
     same([client("PING") for client in (first, second)], ["+PONG", "+PONG"])
-    # Both are heard in one turn.
+    # The node hears both commands in one turn.
     a.send_signal(signal.SIGSTOP)
     first.send("TW.TAKE", "q")
     second.send("TW.TAKE", "COUNT", 1)
@@ -288,7 +288,7 @@ def _():
     got = take(a, seconds=3)
     same(got[0], job)
     same(a("TW.ACK", "q", got[1]), 1)
-    # The text has all its bytes; a bytea of the literal would have two bytes fewer.
+    # The text has all its bytes. As a bytea the literal would have two bytes fewer.
     job = int(sql("select timewheel.put_text('q', E'C:\\\\101 \\u00e4')"))
     got = take(a, seconds=3)
     same((got[0], got[3]), (job, "C:\\101 \u00e4"))
@@ -311,7 +311,8 @@ def _():
 
 
 def names_user(name, *types):
-    """A function of the programs' user that tells who calls it."""
+    """Returns a statement that makes a function of the programs' user. The function notes which
+    role calls it."""
     return (f"create function {name}({', '.join(types)}) returns {types[0]} language plpgsql\n"
             " as $$ begin insert into public.callers values (current_user);\n"
             " return $1; end $$")
@@ -323,13 +324,13 @@ def _():
     sql("grant create on schema public to shop")
     sql("create table public.callers (name text)")
     sql("grant insert on public.callers to public")
-    # Types of one's own come first in a new session, unless the path says otherwise.
+    # In a new session a user's own types come first, unless the path says otherwise.
     shop = Sql()
     shop("set role shop")
     shop(names_user("pg_temp.caller", "pg_catalog.bytea"))
     shop("create domain pg_temp.bytea as pg_catalog.bytea\n"
          " check (pg_temp.caller(coalesce(value, '')) is not null)")
-    # An operator that fits better than those of the system.
+    # This operator fits better than the operators of the system.
     shop(names_user("public.times", "numeric", "int"))
     shop("create operator public.* (function = public.times,\n"
          " leftarg = numeric, rightarg = int)")
@@ -420,7 +421,7 @@ def _():
 @test("a planned stop answers what has come by then")
 def _():
     clients = [Client(a.path) for _ in range(3)]
-    # More than a node reads at once of a connection.
+    # The connection has more commands than a node reads at once.
     puts = 95
     put = b"*5\r\n$6\r\nTW.PUT\r\n$1\r\nq\r\n$700\r\n%s\r\n$2\r\nIN\r\n$4\r\n1000\r\n"
     same(a("TW.CREATE", "empty"), "+OK")
@@ -440,7 +441,7 @@ def _():
     same(a("TW.DROP", "empty"), "+OK")
 
 
-# A node's slice of a takeover.
+# A node moves this many jobs in a slice of a takeover.
 SLICE, MANY, SOON = 500, 30000, 500
 
 
@@ -480,7 +481,7 @@ def _():
     a.start()
 
 
-# That this takes 12 seconds at most is for a machine that has nothing else to do.
+# Only a machine that has nothing else to do can show that this takes at most 12 seconds.
 @test("a killed and a stopped node: each job is delivered once by another")
 def _():
     jobs = {node("TW.PUT", "q", i, "IN", 1) for node in (a, c) for i in range(100)}
@@ -519,14 +520,14 @@ def _():
     pid = program("select pg_backend_pid()")
     program("begin; select from timewheel.node where name = 'c' for update")
     program(f"select from timewheel.job where id = {jobs[1]} for update")
-    # The lease of c ends first.
+    # The lease of c ends before the other leases.
     c.stop(signal.SIGKILL)
     time.sleep(1)
     a.stop(signal.SIGKILL)
     assert eventually(lambda: sql(f"{owner}{jobs[2]}") not in dead, 12)
     before = b.metric("commit_seconds_count{}")
     assert eventually(lambda: f"process {pid}, \"psql\"," in b.said(), 9)
-    # It has two turns in each second, and does not spin.
+    # The node has two turns in each second, and does not spin.
     assert b.metric("commit_seconds_count{}") - before < 50
     same([sql(f"{owner}{job}") for job in jobs[:2]], dead[:2])
     program("rollback")
@@ -547,7 +548,7 @@ def _():
 
 
 def set_clock(ms):
-    """The database's clock, ahead of this machine's."""
+    """Sets the database's clock ahead of this machine's clock."""
     sql("create or replace function timewheel.now() returns bigint language sql as\n"
         f" 'select (extract(epoch from clock_timestamp()) * 1000)::bigint + {ms}'")
 
@@ -565,7 +566,7 @@ def _():
     same(got[0], job)
     same(b("TW.ACK", "q", got[1]), 1)
     set_clock(0)
-    # Leases that were renewed by the clock before end an hour later.
+    # Leases that were renewed by the clock before this change end an hour later.
     assert eventually(lambda: isinstance(b("TW.PUT", "q", "b", "IN", 1000), int), 4)
 
 
@@ -591,7 +592,7 @@ def _():
     assert eventually(lambda: isinstance(b("TW.PUT", "s", "x", "IN", 9), int), 3)
     same(a("TW.DROP", "s"), "+OK")
     same(b("TW.CREATE", "s", "LEASE", 30), "+OK")
-    # By now each node has heard of both.
+    # By now each node has heard of both queues.
     time.sleep(2)
     for node in (a, b, c):
         assert isinstance(node("TW.PUT", "s", "y", "IN", 9), int)
@@ -620,10 +621,8 @@ def goes_on():
 
 
 def pending():
-    """
-    A put whose commit waits for the standby, which is paused, on a connection of its own. It
-    is put when the node's own turn of this second has just ended.
-    """
+    """Sends a put on a connection of its own, whose commit waits for the paused standby. The put
+    comes when the node's own turn of this second has just ended."""
     client = Client(d.path)
     leases = "select max(until) from timewheel.node_lease"
     before = sql(leases)
@@ -667,10 +666,8 @@ def _():
 
 
 def refuses(node, seconds):
-    """
-    One command may wait for another database, or see a commit in doubt that was under way;
-    the others are refused at once.
-    """
+    """One command may wait for another database, or for a commit in doubt that was under way. The
+    other commands are refused at once."""
     end, waits, doubts = time.monotonic() + seconds, [], 0
     while time.monotonic() < end:
         begin = time.monotonic()
@@ -741,7 +738,7 @@ def _():
 def _():
     goes_on()
     client = pending()
-    # Who takes over leaves it alone.
+    # A node that takes over leaves this session alone.
     same(sql("select timewheel.end_session(id) from timewheel.node where name = 'd'"), "f")
     same(is_closed(client), True)
     refuses(d, 3)

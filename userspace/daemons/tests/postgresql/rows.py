@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# rows.py OUTPUT: a job's row decides what two daemons do with the job, whatever their
+# rows.py OUTPUT: tests that a job's row decides what two daemons do with the job, whatever their
 # wheels and their receipts say. Prints TAP.
 import os
 import signal
@@ -21,7 +21,7 @@ b("TW.ACK", "q", take(b)[1])
 
 
 def change(job, what):
-    """Behind the back of the owner, whose token stays as it is."""
+    """Changes a row without its owner, whose token stays as it is."""
     sql(f"update timewheel.job set {what} where id = {job}")
 
 
@@ -104,7 +104,7 @@ def _():
 @test("many clients that take at once: each gets a job, and waits only if it asked to")
 def _():
     jobs = [put(0) for _ in range(50)]
-    # What this token wakes is not to be had.
+    # The job that this token wakes cannot be taken.
     change(jobs[7], "due = due + 3000")
     clients = [Client(a.path) for _ in range(40)]
     for client in clients:
@@ -166,7 +166,7 @@ def _():
     sql("begin; set local lock_timeout = '5s'")
     sql("select timewheel.put('q', 'x', key => 'open')")
     same(sql("select count(*) from pg_locks where locktype in ('advisory', 'userlock')"), "0")
-    # Each schema has such a lock, as far as the number goes that any role can read.
+    # Each schema has such a lock, as far as a number tells that any role can read.
     same(stranger("select count(pg_advisory_xact_lock(oid::int, 0)) > 2 from pg_namespace"), "t")
     sql("select timewheel.put('q', 'x', key => 'also open')")
     sql("commit")
@@ -207,7 +207,7 @@ def _():
 
 
 class Late:
-    """Meanwhile b's statements see rows as they were a second before b locks them."""
+    """Lets b's statements see rows as they were a second before b locks them."""
 
     def __enter__(self):
         sql("begin;"
@@ -264,13 +264,13 @@ def _():
 
 
 def told(node, job, *names):
-    """What TW.GET tells of a job by these names."""
+    """Returns what TW.GET tells of a job by these names."""
     answer = node("TW.GET", "q", job)
     return [answer[answer.index(n) + 1] if n in answer else None for n in names]
 
 
 def damage(word):
-    """Bodies that begin with the word lose their first part."""
+    """Lets bodies that begin with the word lose their first part."""
     sql("create extension if not exists pg_surgery")
     toast = sql("select reltoastrelid::regclass from pg_class"
                 " where oid = 'timewheel.job'::regclass")
@@ -298,7 +298,7 @@ def _():
         same(sql("select convert_from(reason, 'UTF8'), attempts from timewheel.job"
                  f" where id = {job}"), "its body could not be read|0")
     assert f"job {jobs[1]} of the queue \"q\" is buried" in a.said()
-    # Both nodes know the jobs by now.
+    # By now both nodes know the jobs.
     same(b("TW.KICK", "q", jobs[1]), 1)
     same(a("TW.MOVE", "q", jobs[1], "IN", 0), 1)
     same(take(a, seconds=1), None)
@@ -334,7 +334,7 @@ def _():
                 same(str(answer)[:7] == "-TOOBIG", not fits)
                 if fits:
                     same(node("TW.CANCEL", "q", answer), 1)
-        # One that is there from before is handed out all the same.
+        # A job that existed before is still handed out.
         got = take(a)
         same((got[0], len(got[3])), (job, 300000))
         same(a("TW.NACK", "q", got[1]), "+OK")
@@ -385,7 +385,7 @@ def _():
     sql("begin;"
         " insert into timewheel.node overriding system value values (99, 'dead', 1);"
         " insert into timewheel.node_lease values (99, 1);"
-        # No node has this queue: the jobs stay in the inbox. The last one is due soon.
+        # No node has this queue: the jobs stay in the inbox. The last job is due soon.
         " insert into timewheel.job (id, queue, node, due, size, body)"
         "  select i, 999, 99, timewheel.now() + 300000 + 3600000 * (i < 1039999)::int, 65, 'x'"
         "  from generate_series(1000000, 1039999) i;"
@@ -409,7 +409,7 @@ def _():
 
 
 def puts_until_full(queue, most=5000, body="x"):
-    """How many jobs of one statement a transaction puts, until it is refused."""
+    """Returns how many jobs of one statement a transaction puts until it is refused."""
     return int(sql(f"""with recursive p (n) as (
         select 0 union all select n + 1 from p where n < {most} and
         pg_temp.try_put('{queue}', '{body}')) select max(n) from p"""))
@@ -432,7 +432,7 @@ def _():
     sql("rollback to s")
     same(puts_until_full("few"), 0)
     sql("rollback")
-    # A node may count them between two statements.
+    # A node may count the jobs between two statements.
     for queue, most in (("few", 100), ("small", 10)):
         for _ in range(most - 5):
             same(puts_until_full(queue, 1), 1)
@@ -531,7 +531,7 @@ def _():
     same(result.returncode, 1)
     assert sentence in result.stderr, result.stderr
     same(sql(tables), before)
-    # A daemon that runs asks with each connection.
+    # A running daemon asks with each connection.
     sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
         " where application_name = 'b'")
     same(b.process.wait(9), 1)
@@ -575,7 +575,7 @@ def _():
     assert "its tables do not tell their version" in a.said()
     sql("drop table timewheel.schema; alter table timewheel.away rename to schema")
     assert eventually(lambda: not refused(a) and not refused(b), 5)
-    # The node says it once for each kind.
+    # The node says each kind of error once.
     same([n.said().count("it has no jobs") for n in (a, b)], [2, 1])
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# rules.py OUTPUT: jobs that come again by a rule, with three daemons on one database.
+# rules.py OUTPUT: tests jobs that come again by a rule, with three daemons on one database.
 # Prints TAP.
 import calendar
 import collections
@@ -29,7 +29,7 @@ def take(node, queue="q", seconds=5):
 
 
 def named(job):
-    """The point of time, ms, of which the key "e@2026-11-23T12:34:56" tells."""
+    """Returns the point of time in ms that a key such as "e@2026-11-23T12:34:56" tells."""
     return 1000 * calendar.timegm(time.strptime(job.key.decode(), "e@%Y-%m-%dT%H:%M:%S"))
 
 
@@ -50,7 +50,7 @@ def every(node, *words, queue="q", key="e"):
 
 
 def rows():
-    """Rules, and jobs that say that they have one."""
+    """Returns the number of rules, and the number of jobs that say that they have a rule."""
     return [int(sql(f"select count(*) from timewheel.{table}")) for table in
             ("rule", "job where rule")]
 
@@ -83,7 +83,7 @@ def _():
     same(rows(), [1, 1])
     same(b("TW.CANCELKEY", "q", "e"), 1)
     ends()
-    # No token was at another time than its row says.
+    # No token was at another time than its row tells.
     same([node.metric("mended_total") for node in nodes], mended)
 
 
@@ -137,7 +137,7 @@ def _():
     ends()
     same(c("TW.DELETE", "q", put()), 1)
     ends()
-    # The first of these two is the present second.
+    # The first of these two occurrences is the present second.
     same(every(a, "FREQ=SECONDLY;COUNT=2", "MISSED", "all", "body"), "NEW")
     job = take(b)
     same(c("TW.ACK", "q", job.receipt), 1)
@@ -163,7 +163,7 @@ def _():
     same(every(a, "FREQ=SECONDLY", "MISSED", "all", "body", queue="k"), "NEW")
     job = take(b, "k")
     b.stop(signal.SIGKILL)
-    # Its lease is over by the row, but it is the killed node's.
+    # By the row its lease is over, but the job still belongs to the killed node.
     same(take(c, "k", seconds=3), None)
     again = take(c, "k", seconds=12)
     same((again.id, again.key, again.due, again.attempt), (job.id, job.key, job.due, 2))
@@ -205,7 +205,7 @@ def _():
         kills += 1
     first, last = min(seen), max(seen)
     missing = set(range(first, last, 1000)) - seen
-    # Those of the nodes that were killed last are with them yet.
+    # Jobs of the nodes that were killed last still belong to these nodes.
     while missing and now() < last + 15000:
         for node in nodes:
             job = take(node, "kills", seconds=0.2)
@@ -262,7 +262,7 @@ def _():
     same(b("TW.ACK", "q", first.receipt), 1)
     same(rows(), [1, 1])
     same(b("TW.CANCELKEY", "q", "e"), 1)
-    # One that is worked on is a job of its own.
+    # The occurrence that a worker has is a job of its own.
     same(c("TW.ACK", "q", second.receipt), 1)
     ends()
 
@@ -319,7 +319,7 @@ def _():
     for answer in pipeline(b, [("TW.EVERY", *key, "@yearly", "OVERLAP", "body")
                                for key in keys]):
         same(answer[1], b"NEW")
-    # A node takes 1000 at once, and looks whether it has 600 when a turn begins.
+    # A node takes 1000 numbers at once, and looks whether it has 600 when a turn begins.
     put = ("TW.PUT", "numbers", "x", "IN", 1000)
     pipeline(b, [put] * ((1000 - 620 - b(*put)) % 1000))
     same(set(pipeline(b, [("TW.MOVEKEY", *key, "IN", 0) for key in keys])), {1})
@@ -336,7 +336,7 @@ def _():
 
 
 def write_zone(hours):
-    """A zone that is always so many hours east of Greenwich."""
+    """Returns the file of a time zone that is always the given number of hours east of Greenwich."""
     block = (b"TZif2" + bytes(31) + (1).to_bytes(4, "big") + (4).to_bytes(4, "big")
              + (hours * 3600).to_bytes(4, "big") + bytes(2) + b"XXX\0")
     new = zones / "new"
@@ -354,7 +354,7 @@ def _():
     same(before % 86400, 41400)
     write_zone(2)
     assert eventually(lambda: due() == before - 3600, 8)
-    # Whatever the owner's wheel says.
+    # The row counts, whatever the owner's wheel says.
     sql("update timewheel.job set attempts = 1, held_until = timewheel.now() + 60000")
     write_zone(3)
     time.sleep(3)

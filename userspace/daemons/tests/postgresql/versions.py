@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# versions.py OUTPUT: tables of each older version become those of the newest one, and
-# programs and tables of different versions refuse each other. versions/N.sql has the
-# functions of version N. The database is that of PGHOST (see "server"). Prints TAP.
+# versions.py OUTPUT: tests that tables of each older version become tables of the newest version,
+# and that programs and tables of different versions refuse each other. versions/N.sql has the
+# functions of version N. The database is at PGHOST (see "server"). Prints TAP.
 import pathlib
 import re
 import subprocess
@@ -17,7 +17,7 @@ sql = Sql()
 
 
 def database(name):
-    """An empty one, and where it is."""
+    """Makes an empty database, and returns its place."""
     sql(f"create database {name}")
     return f"postgresql:///{name}?host={folder}&user=postgres"
 
@@ -30,7 +30,7 @@ def run(name, *options):
 
 
 def dump(name):
-    """What is in it, but for the moments at which the steps were taken."""
+    """Returns the content of the database without the times at which the steps were made."""
     text = subprocess.run(["pg_dump", "-sn", "timewheel", name], text=True, check=True,
                           capture_output=True).stdout
     return re.sub(r"\\(un)?restrict .*", "", text)
@@ -62,7 +62,7 @@ for version in range(1, newest):
         job = int(run(name, "-c", "select timewheel.put('q', 'old', key => 'k')"))
         buried = int(run(name, "-c", "select timewheel.put('q', 'buried')"))
         run(name, "-c", f"update timewheel.job set buried = true where id = {buried}")
-        # Later versions count what is buried.
+        # Later versions count buried jobs.
         if version > 2:
             run(name, "-c", "insert into timewheel.delta (queue, jobs, bytes, buried)\n"
                 f"select queue, 0, 0, 1 from timewheel.job where id = {buried}")
@@ -86,7 +86,7 @@ for version in range(1, newest):
 def _():
     node = Node("running", where=where)
     same(node("TW.CREATE", "q"), "+OK")
-    # The step to a newer version does the same, and its functions do.
+    # The step to a newer version also adds a version, and its functions raise the epoch.
     run("fresh", "-c", f"insert into timewheel.schema values ({newest + 1});\n"
         "update timewheel.node set epoch = epoch + 1")
     assert eventually(lambda: node.process.poll(), 5)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# wire.py OUTPUT: two daemons on one database, see common.py. Between one of them and the
-# database is a program that forwards what they say, and can stop doing so within a word.
-# The database is that of PGHOST (see "server"). Prints TAP.
+# wire.py OUTPUT: tests two daemons on one database, see common.py. Between one of them and the
+# database is a program that forwards all bytes, and can stop this within a word. The database is
+# at PGHOST (see "server"). Prints TAP.
 import re
 import signal
 import socket
@@ -15,12 +15,12 @@ from common import (Client, Node, Sql, end, eventually, folder, init_database, s
 
 
 class Wire:
-    """What listens in a folder as a server does, and forwards to the server."""
+    """Listens in a folder as a server does, and forwards to the server."""
 
     def __init__(self):
-        self.left = None        # so many bytes to the server are still forwarded
-        self.replace = None     # what is said instead of something that the server says
-        self.executed = self.ended = 0  # statements, and transactions with them
+        self.left = None        # the number of bytes that are still forwarded to the server
+        self.replace = None     # this text replaces a text of the server
+        self.executed = self.ended = 0  # statements, and transactions with such statements
         path = folder / "wire"
         path.mkdir()
         self.listener = socket.socket(socket.AF_UNIX)
@@ -54,12 +54,12 @@ class Wire:
             return
         target.sendall(data[:self.left])
         self.left -= min(self.left, len(data))
-        # Nothing ends by this: neither side hears of it.
+        # Nothing ends by this, because neither side hears of it.
         while not self.left:
             time.sleep(1)
 
     def to_client(self, target, data):
-        # The server's messages begin so: a result, and "idle".
+        # The server's messages for a result and for "idle" begin like this.
         self.executed += len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
         self.ended += data.count(b"Z\0\0\0\5I")
         if self.replace and self.replace[0] in data:
@@ -79,7 +79,7 @@ assert eventually(lambda: isinstance(b("TW.STATS", "q"), list), 3)
 @test("a commit that ends as a rollback has not been done, and its put is refused")
 def _():
     wire.replace = (b"C\0\0\0\x0bCOMMIT\0", b"C\0\0\0\x0dROLLBACK\0")
-    # The turn of each second may be the one that hears it.
+    # The turn of each second may be the turn that hears it.
     client, refused = Client(a.path), 0
     while wire.replace:
         refused += str(client("TW.PUT", "q", "x", "IN", 1000))[:12] == "-UNAVAILABLE"
@@ -95,7 +95,7 @@ def _():
                64, i::text::bytea from generate_series(1, 5000) i, timewheel.queue q,
                timewheel.node n where q.name = 'q' and n.name = 'a' returning queue, size)
            insert into timewheel.delta select queue, count(*), sum(size) from j group by queue""")
-    # Its backstop finds all of them, and goes on to look at tokens.
+    # The node's backstop finds all jobs, and goes on to look at tokens.
     assert eventually(lambda: a("TW.STATS", "q")[3] >= 5000, 30)
     time.sleep(5)
     begin, before = time.monotonic(), (wire.executed, wire.ended)
@@ -103,7 +103,7 @@ def _():
     took = time.monotonic() - begin
     statements, transactions = wire.executed - before[0], wire.ended - before[1]
     print(f"# {statements} statements and {transactions} transactions in {took:.1f} s")
-    # None at all would be counted wrongly.
+    # If no statement were counted, the count would be wrong.
     assert 5 * took < statements <= 15 * took and took / 2 < transactions <= 3 * took
 
 
@@ -137,7 +137,7 @@ def _():
     assert eventually(lambda: not wire.left, 3)
     a.send_signal(signal.SIGSTOP)
     begin = time.monotonic()
-    # The server may still be busy with what came before the 20 kB.
+    # The server may still be busy with statements before the 20 kB.
     assert eventually(lambda: sql("select state, wait_event from pg_stat_activity"
                                   " where application_name = 'a'") == "active|ClientRead", 3)
     got = take(b, seconds=14)

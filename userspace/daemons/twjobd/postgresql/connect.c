@@ -2,10 +2,9 @@
 /*
  * Finds the server that commits: see connect.h.
  *
- * All hosts are tried at once, and nothing here waits unless the caller allows it. A host
- * is used when it has committed something. Until then its connection stays as it is: one
- * that waits for a standby keeps a process of the server, which does not hear that the
- * connection is closed.
+ * All hosts are tried at once, and nothing here waits unless the caller allows it. A host is used
+ * when it has committed something. Until then its connection stays open: a connection that waits
+ * for a standby keeps a process of the server, which does not hear that the connection is closed.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -17,20 +16,20 @@
 #include "connect.h"
 
 #define MAX_HOSTS	16
-/* Of a connection string. */
+/* A connection string has at most this many options. */
 #define MAX_OPTIONS	50
-/* A host has so long to take a connection, and is tried again after so long, ms. */
+/* A host has PATIENCE ms to take a connection, and is tried again after AGAIN ms. */
 #define PATIENCE	2000
 #define AGAIN		1000
-/* So often it is looked whether a patience has ended, ms. */
+/* This many ms pass between two looks whether the patience with a host has ended. */
 #define LOOK		100
 
 static struct host {
-	PGconn *conn;		/* NULL: it is not being tried */
-	bool asked;		/* it has been asked to commit something */
+	PGconn *conn;		/* NULL: the host is not being tried */
+	bool asked;		/* the host has been asked to commit something */
 	PostgresPollingStatusType wants;
 	uint64_t begun;		/* ms */
-	uint64_t next;		/* when the next try may begin, ms */
+	uint64_t next;		/* ms: when the next try may begin */
 } hosts[MAX_HOSTS];
 
 static unsigned int nr_hosts = 1;
@@ -38,13 +37,13 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. The statement does nothing
- * in the session of another process than the server has named: a pool of connections is in
- * between then, which may give others this session. The server ends the session when this
- * process is gone, as this process does when the server is. The search path has no schema in
- * which other users may create operators, as a statement would call these. A plan of a table
- * that was small would read the whole table when it is large; to plan each time costs more than
- * to carry out.
+ * This statement gives a session its settings, and commits something. It does nothing if the
+ * session's process is not the process that the server has named: then a pool of connections is
+ * in between, which may give the session to other programs. The server ends the session when this
+ * process is gone, and this process does the same when the server is gone. The search path has no
+ * schema in which other users may create operators, because a statement would call these
+ * operators. Plans are generic and use indexes: a plan for a small table would read the whole
+ * table when it is large, and to plan each time costs more than to carry the plan out.
  */
 static const char first[] =
 	"select set_config('synchronous_commit', case\n"
@@ -78,7 +77,7 @@ const char *connect_error(void)
 	return why;
 }
 
-/* The @nth element of a list with commas, counted on from its beginning after its end. */
+/* Returns the @nth element of a list with commas. After its end the list begins again. */
 static char *element(const char *list, unsigned int nth)
 {
 	unsigned int commas = 0;
@@ -93,8 +92,8 @@ static char *element(const char *list, unsigned int nth)
 }
 
 /*
- * The values of the connection string, of whose hosts the @nth. A peer that has gone ends
- * the connection within seconds, also while nothing is sent.
+ * Connects by the values of the connection string, to the @nth of its hosts. The settings end the
+ * connection within seconds if the peer has gone, also while nothing is sent.
  */
 static PGconn *start(const char *where, unsigned int nth)
 {
@@ -137,7 +136,7 @@ static void end_try(struct host *host, uint64_t next)
 	host->next = next;
 }
 
-/* Returns that nothing more can be done now. */
+/* Ends the try of a host, and returns false: nothing more can be done now. */
 static bool refused(struct host *host, const char *text)
 {
 	snprintf(why, sizeof(why), "%s", text);
@@ -196,7 +195,7 @@ static bool go_on_connecting(struct host *host)
 	return host->wants != PGRES_POLLING_OK || ask_to_commit(host);
 }
 
-/* Whether the host has committed. */
+/* Tells whether the host has committed. */
 static bool has_committed(struct host *host)
 {
 	PGresult *result;
@@ -215,7 +214,7 @@ static bool has_committed(struct host *host)
 	if (!good)
 		refused(host, PQresultErrorMessage(result));
 	PQclear(result);
-	/* The end of the results came with the commit. */
+	/* The end of the results has come together with the commit. */
 	while (good && (result = PQgetResult(host->conn)))
 		PQclear(result);
 	return good;

@@ -8,17 +8,17 @@
 #include <libpq-fe.h>
 #include <stdint.h>
 
-/* A clock that is never set, ms. */
+/* Returns the time of a clock that is never set, in ms. */
 uint64_t pg_ticks(void);
 
 /*
- * Goes on trying, and waits for the hosts until @until, unless all have refused. Returns a
- * connection whose session is set, or NULL: there is none yet.
+ * Goes on trying, and waits for the hosts until @until, unless all hosts have refused. Returns a
+ * connection whose session has its settings, or NULL if there is no connection yet.
  */
 PGconn *connect_try(const char *where, uint64_t until);
-/* The last one that was returned cannot be used: others are to be tried before it. */
+/* The server of the last connection cannot be used: other servers are to be tried first. */
 void connect_avoid(void);
-/* Why a host was of no use. */
+/* Tells why a host was of no use. */
 const char *connect_error(void);
 
 #endif /* TWJOBD_CONNECT_H */

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- The functions of the store on PostgreSQL, for the newest version of its tables. A step to
--- that version drops those whose arguments or result it changes.
+-- The functions of the store on PostgreSQL, for the newest version of its tables. A step to this
+-- version drops functions whose arguments or result it changes.
 
--- Nodes of another version are fenced by this, and refused when they join again.
+-- This change fences nodes of another version. They are refused when they join again.
 update timewheel.node set epoch = epoch + 1;
 
--- The clock. A ms has begun when it is told, so that nothing is early by a part of one.
+-- The clock tells a ms only when it has begun, so that nothing is early by a part of a ms.
 create or replace function timewheel.now() returns bigint language sql volatile as $$
 	select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
--- A rule ends with its job, by which statement this ever is deleted.
+-- A rule ends with its job, whichever statement deletes the job.
 create or replace function timewheel.end_rule() returns trigger language plpgsql as $$
 begin
 	delete from timewheel.rule r where r.job = old.id;
@@ -21,12 +21,14 @@ $$;
 create or replace trigger end_rule after delete on timewheel.job for each row when (old.rule)
 	execute function timewheel.end_rule();
 
--- The longest body of a job: max-body of the configuration with which --init-database was run.
+-- A body has at most this many bytes: max-body of the configuration with which --init-database
+-- was run.
 create or replace function timewheel.max_body() returns int immutable language sql as $$
 	select 1048576
 $$;
 
--- A limit that has been lowered keeps no node from changing longer jobs that are there.
+-- This trigger refuses bodies that are too long. When the limit has been lowered, nodes may still
+-- change longer jobs that exist.
 create or replace function timewheel.refuse_body() returns trigger language plpgsql as $$
 begin
 	raise exception 'TOOBIG a body has at most % bytes', timewheel.max_body()
@@ -37,8 +39,8 @@ create or replace trigger limit_body before insert or update of body on timewhee
 	for each row when (octet_length(new.body) > timewheel.max_body())
 	execute function timewheel.refuse_body();
 
--- Begins a turn: refused unless the node has its epoch and commits wait for as many
--- machines as they have to. Returns the clock.
+-- Begins a turn, and returns the clock. A turn is refused unless the node has its epoch, and
+-- unless commits wait for as many machines as they have to.
 create or replace function timewheel.begin_turn(node int, epoch bigint, machines int)
 	returns bigint language plpgsql as $$
 begin
@@ -57,18 +59,18 @@ begin
 end
 $$;
 
--- For how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
--- number (names)", "ANY number (names)", "number (names)", or names alone, which means one.
--- 0 with "*": any program that reads the log counts then, a subscriber or a backup too.
+-- Returns for how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
+-- number (names)", "ANY number (names)", "number (names)", or only names, which means 1. "*"
+-- gives 0, because any program that reads the log then counts, also a subscriber or a backup.
 create or replace function timewheel.standbys(list text) returns int immutable language sql as $$
 	select case when list = '' or strpos(list, '*') > 0 then 0
 		else coalesce(substring(list from
 			'(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(')::int, 1) end
 $$;
 
--- Whether a commit waits for the disks of as many machines, this one among them. It does
--- not with "local" or "off"; with "remote_write" what others have could be in their memory
--- only.
+-- Tells whether a commit waits for the disks of this many machines, this machine included. A
+-- commit does not wait with "local" or "off". With "remote_write" the data could be only in the
+-- memory of the other machines.
 create or replace function timewheel.has_quorum(machines int) returns boolean
 	language sql volatile as $$
 	select not pg_is_in_recovery() and (machines = 1 or
@@ -78,9 +80,10 @@ create or replace function timewheel.has_quorum(machines int) returns boolean
 		current_setting('fsync') = 'on'
 $$;
 
--- Ends the session of a node where it waits for that node, which is dead, frozen or cut off.
--- A session that waits for standbys is left alone, as its commit would be seen before others
--- have it. Returns whether it has ended. All nodes have to use one role for this.
+-- Ends the session of a node while the server waits for the node, which is dead, frozen or cut
+-- off. A session that waits for standbys is left alone, because its commit would be seen before
+-- other machines have it. Returns whether the session has ended. All nodes have to use one role
+-- for this.
 create or replace function timewheel.end_session(node int) returns boolean
 	language sql volatile as $$
 	select coalesce(bool_or(pg_terminate_backend(a.pid, 1000)), false)
@@ -91,7 +94,7 @@ create or replace function timewheel.end_session(node int) returns boolean
 		a.wait_event in ('ClientRead', 'ClientWrite')
 $$;
 
--- A node goes on in this session.
+-- Makes this session the session of the node.
 create or replace function timewheel.begin_session(node int) returns void
 	language plpgsql as $$
 begin
@@ -102,7 +105,7 @@ begin
 end
 $$;
 
--- A node begins, or begins again: it gets the next epoch, which ends what it did before.
+-- A node begins, or begins again: it gets the next epoch, which ends all its earlier work.
 create or replace function timewheel.join_node(name text, lease bigint, version int,
 	out node int, out epoch bigint) language plpgsql as $$
 declare
@@ -117,7 +120,7 @@ begin
 	select n.id into join_node.node from timewheel.node n
 		where n.name = join_node.name;
 	perform timewheel.begin_session(join_node.node);
-	-- This waits for a turn that is under way.
+	-- This statement waits for a turn that is under way.
 	perform from timewheel.node n where n.id = join_node.node for update;
 	update timewheel.node n set epoch = n.epoch + 1
 		where n.id = join_node.node returning n.epoch into join_node.epoch;
@@ -130,11 +133,11 @@ begin
 end
 $$;
 
--- Ends another node whose lease was over before that moment, if there is one with jobs: it
--- returns the node. The first row by the index is enough to see that. What the dead node was
--- about to do is ended if the server waits for the rest of it. A node is passed over while a
--- transaction has locked its row, which may last for hours: it returns the number of that
--- transaction, and which process has it.
+-- Fences another node that has jobs and whose lease ended before the given moment, if there is
+-- such a node, and returns the node. The first row by the index is enough to see that the node
+-- has jobs. If the server waits for the dead node, its session is ended. A node is passed over
+-- while a transaction has locked its row, which may last for hours. Then the function returns the
+-- number of this transaction, and tells which process has it.
 create or replace function timewheel.fence_node(taker int, moment bigint, out dead int,
 	out locker bigint, out holder text) language plpgsql as $$
 begin
@@ -160,7 +163,7 @@ begin
 				from timewheel.node n where n.id = dead;
 			continue;
 		end if;
-		-- It may have begun again meanwhile.
+		-- The node may have begun again meanwhile.
 		perform from timewheel.node_lease l
 			where l.node = dead and l.until < moment;
 		if found then
@@ -172,8 +175,8 @@ begin
 end
 $$;
 
--- Whether a program has put a job with a key in a transaction that has not ended. The error ends
--- the lock at once.
+-- Tells whether a program has put a job with a key in a transaction that has not ended. The error
+-- ends the lock at once.
 create or replace function timewheel.has_keys() returns boolean language plpgsql as $$
 begin
 	lock table timewheel.key_lock in share mode nowait;
@@ -186,9 +189,10 @@ $$;
 
 -- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
 -- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
--- end of that transaction. The turn of a node ends soon, but a program's transaction may last
--- for hours. So the wait is short while there may be one. That takes a savepoint, which costs the
--- number of a transaction, and so it is not done at other times.
+-- end of that transaction. The turn of a node ends soon, but a program's transaction may last for
+-- hours. So the wait is short while there may be such a transaction of a program. A short wait
+-- needs a savepoint, which costs the number of a transaction. So at other times there is no
+-- savepoint.
 create or replace function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
@@ -225,8 +229,8 @@ begin
 end
 $$;
 
--- For programs: jobs put, cancelled and moved in a transaction of theirs. The nodes hear
--- of it within a second of its commit.
+-- These functions are for programs, which put, cancel and move jobs in transactions of their own.
+-- The nodes hear of the jobs within a second of the commit.
 
 create or replace function timewheel.queue_of(queue text, out id bigint, out draining boolean,
 	out max_jobs bigint, out max_bytes bigint) stable language plpgsql as $$
@@ -242,7 +246,7 @@ begin
 end
 $$;
 
--- Times as a wheel can have them.
+-- Refuses a time that a wheel cannot have.
 create or replace function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
 begin
 	if due > 9000000000000 then
@@ -252,10 +256,10 @@ begin
 end
 $$;
 
--- What a queue has, as this transaction knows. A first look counts what nodes have counted, and
--- the changes that they have not counted yet, of which each one is a row. nth is 0 then. A
--- further look reads one row by the index, also where statistics of a table that was almost
--- empty say that sorting all rows of the transaction costs as little.
+-- Returns the sizes of a queue as this transaction knows them. A first look sums the counts of
+-- the nodes and the changes that nodes have not counted yet, one row for each change. nth is then
+-- 0. A later look reads one row by the index. Sorting is off, because statistics of a table that
+-- was almost empty may say that sorting all rows of the transaction costs as little.
 create or replace function timewheel.sizes(q bigint, out jobs bigint, out bytes bigint,
 	out nth bigint, out uncounted bigint) stable language plpgsql set enable_sort = off as $$
 begin
@@ -276,7 +280,7 @@ begin
 end
 $$;
 
--- What a transaction changes of a queue.
+-- Notes what a transaction changes in the sizes of a queue.
 create or replace function timewheel.note(q bigint, jobs bigint, bytes bigint,
 	buried int default 0, done int default 0) returns void language plpgsql as $$
 declare
@@ -288,7 +292,7 @@ begin
 end
 $$;
 
--- Makes all changes of a queue that no node has counted yet one row.
+-- Turns all changes of a queue that no node has counted yet into one row.
 create or replace function timewheel.fold(q bigint) returns void language sql as $$
 	with gone as (delete from timewheel.delta where ctid = any(array(
 		select d.ctid from timewheel.delta d where d.queue = q
@@ -298,9 +302,9 @@ create or replace function timewheel.fold(q bigint) returns void language sql as
 		from gone g having count(*) > 0
 $$;
 
--- For a new job, or for one that has been of the size old. A first look should find few rows,
--- also while there is no node. But nobody removes a row where it is an error that another
--- transaction has done so.
+-- Checks whether there is room for a new job, or for a new size of a job that had the size old. A
+-- first look should find few rows, also while there is no node. But no row is removed at an
+-- isolation level at which it is an error that another transaction has removed the row.
 create or replace function timewheel.check_room(queue text, size bigint, old bigint default 0)
 	returns void language plpgsql as $$
 declare
@@ -337,7 +341,8 @@ begin
 end
 $$;
 
--- The job of a key that is there, or null. One that has been done for long enough ends.
+-- Returns the job that has this key, or null. A done job whose key need not be unique any more
+-- ends.
 create or replace function timewheel.put_again(queue text, k bytea, new_body bytea,
 	new_due bigint, new_size bigint, replace boolean) returns bigint language plpgsql as $$
 declare
@@ -366,7 +371,8 @@ begin
 end
 $$;
 
--- The number of the job; with a key, of the one that has it already.
+-- Puts a job, and returns its number. If a job already has the key, the function returns that
+-- job's number.
 create or replace function timewheel.put_job(queue text, body bytea, due timestamptz, key text,
 	replace boolean) returns bigint language plpgsql as $$
 declare
@@ -380,7 +386,7 @@ begin
 		raise exception 'ERR a key has 1 to 255 bytes';
 	end if;
 	if k is not null then
-		-- No other role may do so.
+		-- No other role may take this lock.
 		lock table timewheel.key_lock in row exclusive mode;
 	end if;
 	loop
@@ -404,7 +410,7 @@ begin
 end
 $$;
 
--- The row of a job that is to be changed, by its number or its key.
+-- Locks the row of a job that is to be changed, by its number or its key, and returns it.
 create or replace function timewheel.locked(queue text, id bigint, key text)
 	returns timewheel.job language plpgsql as $$
 declare
@@ -447,8 +453,8 @@ begin
 end
 $$;
 
--- Whether a role may use a queue: it has been given it, as it has the rights of a role that has,
--- or may use all queues, as the owner of the tables may.
+-- Tells whether a role may use a queue. A role may if the queue is given to it, or to a role
+-- whose rights it has, or if it may use all queues, as the owner of the tables may.
 create or replace function timewheel.may_use(caller name, queue text) returns boolean
 	stable language sql as $$
 	select pg_has_role(caller, 'timewheel_producer', 'usage') or
@@ -457,10 +463,10 @@ create or replace function timewheel.may_use(caller name, queue text) returns bo
 			pg_has_role(caller, a.role::oid, 'usage'))
 $$;
 
--- What programs ask for. The view has no rows; a program that inserts one gets the row back with
--- the answer.
--- A function that runs with the rights of its owner cannot tell who has called it. The view can:
--- no role may insert the caller, and by default the caller is the role whose rights count.
+-- Programs make their requests by this view. The view has no rows: a program that inserts a row
+-- gets the row back with the answer. A function that runs with the rights of its owner cannot
+-- tell which role has called it. The view can tell: no role may insert the column caller, whose
+-- default is the role whose rights count.
 create or replace view timewheel.request as
 	select null::text as verb, null::text as queue, null::bigint as id, null::bytea as body,
 		null::timestamptz as due, null::text as key, null::boolean as replace,
@@ -490,7 +496,7 @@ $$;
 create or replace trigger serve instead of insert on timewheel.request for each row
 	execute function timewheel.serve();
 
--- These run with the rights of their callers.
+-- The functions below run with the rights of their callers.
 
 create or replace function timewheel.put(queue text, body bytea,
 	due timestamptz default null, key text default null,
@@ -505,8 +511,8 @@ begin
 end
 $$;
 
--- The same for a body that is a text, whose backslashes stay as they are: a text given to
--- put() is read as the input of a bytea.
+-- Puts a job whose body is a text. Backslashes in the text stay as they are, but put() would read
+-- a text as the input of a bytea.
 create or replace function timewheel.put_text(queue text, body text,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint language plpgsql as $$
@@ -515,7 +521,7 @@ begin
 end
 $$;
 
--- True if it is done, false if there is no such job.
+-- Cancels a job. Returns true if the job is cancelled, false if there is no such job.
 create or replace function timewheel.cancel(queue text, id bigint) returns boolean
 	language plpgsql as $$
 declare
@@ -557,7 +563,7 @@ begin
 end
 $$;
 
--- Lets a role call these functions and nothing else.
+-- Lets a role call these functions, and do nothing else.
 create or replace function timewheel.let_call(role name) returns void language plpgsql as $$
 begin
 	execute format('grant usage on schema timewheel to %1$I;
@@ -572,7 +578,7 @@ begin
 end
 $$;
 
--- Gives a queue to a role. For the owner of the tables, as is the next one.
+-- Gives a queue to a role. Only the owner of the tables calls this function and the next one.
 create or replace function timewheel.allow(role name, queue text) returns void
 	language plpgsql as $$
 begin
@@ -585,7 +591,7 @@ begin
 end
 $$;
 
--- Takes it away again.
+-- Takes a queue away from a role.
 create or replace function timewheel.disallow(role name, queue text) returns void
 	language plpgsql as $$
 begin
@@ -602,6 +608,7 @@ begin
 end
 $$;
 revoke all on all functions in schema timewheel from public;
--- The role of programs that use all queues, and the others.
+-- The role of programs that use all queues may call the functions, and so may all roles that have
+-- a queue.
 select timewheel.let_call(r.rolname) from pg_roles r where r.rolname = 'timewheel_producer' or
 	r.oid in (select a.role from timewheel.allowed a);

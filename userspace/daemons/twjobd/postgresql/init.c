@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd-postgresql --init-database: makes the tables, or those of an older version new, in
- * one transaction. And what they have to be, and how long a body may be.
+ * twjobd-postgresql --init-database makes the tables, or brings tables of an older version to the
+ * newest version, in one transaction. This file also knows the version that the tables must have,
+ * and sets how long a body may be.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "store_pg.h"
 
-/* The search for a host that commits lasts at most so many ms. */
+/* The search for a host that commits lasts at most this many ms. */
 #define PATIENCE	10000
 
-/* The steps from each version of the tables to the next one, and the functions. */
+/* These are the steps from each version of the tables to the next version, and the functions. */
 static const char * const schema[] = {
 #include "schema.inc"
 };
@@ -41,7 +42,7 @@ void pg_check_schema(int64_t version)
 	    "run twjobd-postgresql --init-database, and this program at each node");
 }
 
-/* The version of the tables; 0: there are none. */
+/* Returns the version of the tables, or 0 if there are no tables. */
 static int version_of(PGconn *conn)
 {
 	PGresult *result = run(conn, "select to_regclass('timewheel.schema')");
@@ -58,7 +59,7 @@ static int version_of(PGconn *conn)
 	return version;
 }
 
-/* Nodes may be at work, and other programs. */
+/* Makes the steps in one transaction, because nodes and other programs may be at work. */
 static void update(PGconn *conn, int version)
 {
 	PQclear(run(conn, "begin"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * This daemon among others: see member.h.
+ * This daemon as a member of the cluster: see member.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #include "member.h"
 
-/* Clocks that differ by so much are as one, ms. */
+/* Clocks that differ by at most this many ms count as equal. */
 #define CLOCK_UNSURE	20
 
 static struct {
 	int64_t id, epoch;
 	unsigned int session;
 	uint64_t since, fenced, takeover;
-	int64_t way;		/* of the answer that told the clock, ms */
-	int64_t forward;	/* how far the clock has been set so, ms */
+	int64_t way;		/* ms that the answer which told the clock needed */
+	int64_t forward;	/* ms by which the clock has been set forward by such answers */
 } member;
 
 int64_t member_id(void)
@@ -72,7 +72,7 @@ static int end(int error)
 	return error ? -EIO : 0;
 }
 
-/* Goes on with the epoch that it has. */
+/* Goes on with the epoch that this node has. */
 static int renew(void)
 {
 	int error = pg_begin() ?: send_fence();
@@ -100,13 +100,13 @@ static int join(void)
 	}
 	PQclear(rows);
 	error = end(error);
-	/* It is not known which epoch there is. */
+	/* The node's epoch in the database is not known. */
 	if (error)
 		member.epoch = 0;
 	return error;
 }
 
-/* Another server's clock may differ. */
+/* Asks for the clock, because another server's clock may differ. */
 static int ask_clock(void)
 {
 	uint64_t asked = now_ms();
@@ -135,7 +135,7 @@ int member_attach(void)
 	}
 	error = error ?: ask_clock();
 	if (error) {
-		/* This server may be the wrong one. */
+		/* This server may be the wrong one, so another server is tried first. */
 		pg_close();
 		return error;
 	}
@@ -146,7 +146,7 @@ int member_attach(void)
 
 int member_begin(void)
 {
-	/* The turn before has found that this node is fenced. */
+	/* The last turn has found that this node is fenced. */
 	if (pg_was_fenced())
 		member.session = 0;
 	return member_attach() ?: pg_begin() ?: send_fence();
@@ -163,8 +163,8 @@ void member_leave(void)
 }
 
 /*
- * The answer was on its way at any moment between @asked and now. A difference that this
- * alone can explain, or little more, is none.
+ * The server told its time at some moment between @asked and now. This uncertainty, and a little
+ * more, counts as no difference.
  */
 void member_set_clock(uint64_t now, uint64_t asked)
 {
@@ -174,7 +174,7 @@ void member_set_clock(uint64_t now, uint64_t asked)
 	if (llabs(ahead) <= unsure)
 		ahead = 0;
 	more = ahead - store_ahead;
-	/* Of those within these bounds, what was soonest answered is best. */
+	/* Of answers within these bounds the fastest answer is the best one. */
 	if (llabs(more) <= unsure && ahead && way >= member.way)
 		return;
 	member.way = way;

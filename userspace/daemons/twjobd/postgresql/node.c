@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a daemon does each second because there are others: it renews its lease, hears of
- * queues that others have changed, takes jobs from the inbox, puts jobs there that only
- * workers at other nodes want, and those of a node whose lease is over.
+ * This file does a daemon's work of each second that is needed because there are other daemons.
+ * It renews the lease, hears of queues that others have changed, and takes jobs from the inbox.
+ * It puts jobs into the inbox that only workers at other nodes want, and jobs of a node whose
+ * lease is over.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,18 +14,18 @@
 #include "store_pg.h"
 
 #define INTERVAL	USEC_PER_SEC
-/* Jobs that one statement moves. */
+/* One statement moves at most this many jobs. */
 #define TAKE		500
 #define GIVE		250
 #define EMPTY		2000
-/* So many are looked at in one go, for those that are due within so many ms. */
+/* Jobs that are due within SOON ms come first. They are looked for among LOOK_AT jobs at once. */
 #define LOOK_AT		10000
 #define SOON		600000
-/* How long others know that a worker here waits, ms. */
+/* For this many ms other nodes know that a worker here waits. */
 #define WANTED		3000
-/* A clock that has been set forward by more would make tokens late, ms. */
+/* A clock that has been set forward by more than this many ms would make tokens late. */
 #define SET_FORWARD	100
-/* A job that could not be given comes again after so many ms. */
+/* A job that could not be given away comes again after this many ms. */
 #define LATER		1000
 
 struct numbers {
@@ -35,20 +36,20 @@ struct numbers {
 static struct {
 	sd_event_source *timer;
 	bool again;		/* there is more to do */
-	uint64_t commits;	/* what those up to the end of the last turn took */
-	bool dead;		/* a lease is over */
+	uint64_t commits;	/* the duration of all commits up to the end of the last turn */
+	bool dead;		/* another node's lease is over */
 	struct emptied {
-		int64_t node;	/* whose lease is over; 0: none */
+		int64_t node;	/* the node whose lease is over; 0: none */
 		int64_t after;	/* it has no job up to this number that is due soon */
-		bool soon;	/* it has none at all */
+		bool soon;	/* it has no job at all that is due soon */
 	} emptied;
-	/* The transaction that has locked the row of a node whose lease is over. */
+	/* This transaction has locked the row of a node whose lease is over. */
 	struct locker {
-		int64_t number;	/* 0: there is none */
+		int64_t number;	/* 0: there is no such transaction */
 		uint64_t since;	/* ms */
 		bool said;
 	} locker;
-	/* Read from wheels, to be given to others. */
+	/* These deliveries were read from wheels, to be given to other nodes. */
 	struct given {
 		struct queue *queue;
 		struct timewheel_event event;
@@ -104,7 +105,7 @@ static int take_in(const struct numbers *ours, const struct numbers *theirs)
 	return result;
 }
 
-/* What is due in this queue, which only workers at other nodes want. */
+/* Reads due jobs of this queue, which only workers at other nodes want. */
 static void read_unwanted(struct queue *queue)
 {
 	struct timewheel_event events[GIVE];
@@ -143,7 +144,10 @@ static int give_out(void)
 	return result;
 }
 
-/* Those that could not be given. Of the others the wheel has no token any more. */
+/*
+ * Gives deliveries back to the wheel. The wheel has no token any more of jobs that other nodes
+ * have got.
+ */
 static void give_back(void)
 {
 	for (int i = 0; i < node.nr_given; i++)
@@ -152,7 +156,10 @@ static void give_back(void)
 	node.nr_given = 0;
 }
 
-/* Tells what workers here want, and looks for what only those elsewhere do. */
+/*
+ * Tells which queues workers here want, and looks for queues that only workers at other nodes
+ * want.
+ */
 static int compare_wants(const PGresult *rows, struct numbers *ours,
 			 struct numbers *theirs)
 {
@@ -203,7 +210,7 @@ static int run_turn(PGresult **rows)
 	return result ?: take_in(&ours, &theirs);
 }
 
-/* The lease was to end at @until, or at 0 if the node has ended it itself. */
+/* The lease should have ended at @until. @until is 0 if the node has ended the lease itself. */
 static void tell_takeover(int64_t dead, int64_t count, int64_t until)
 {
 	say("the lease of node %lld is over: %lld of its jobs go to others",
@@ -212,7 +219,7 @@ static void tell_takeover(int64_t dead, int64_t count, int64_t until)
 		member_note_takeover(now_ms() - until + MEMBER_LEASE);
 }
 
-/* Those that are due soon go first, in one pass over all. */
+/* Gives away jobs that are due soon. These jobs go first, in one pass over all jobs of the node. */
 static int empty_soon(struct emptied *dead, int64_t *count, int64_t *until)
 {
 	PGresult *rows;
@@ -252,7 +259,7 @@ static int empty_rest(const struct emptied *dead, int64_t *count, int64_t *until
 
 /*
  * Another node that takes these jobs over holds the lock for a moment only. A program may hold
- * it for hours, and the log tells an administrator which one it is.
+ * the lock for hours, and the log tells an administrator which program does.
  */
 static void note_locker(int64_t number, struct bytes holder)
 {
@@ -282,9 +289,9 @@ static int fence(struct emptied *dead)
 }
 
 /*
- * The jobs of a node whose lease is over go to the inbox. After a failover all leases may be
- * over, and their nodes alive: they have time to find the new primary, unless a node has
- * ended its lease itself.
+ * Puts the jobs of a node whose lease is over into the inbox. After a failover all leases may be
+ * over although the nodes are alive. So the nodes get time to find the new primary, but a node
+ * that has ended its lease itself gets no time.
  */
 static void empty_dead(void)
 {
@@ -292,13 +299,13 @@ static void empty_dead(void)
 	int64_t count = 0, until = 0;
 	int result = turn_begin() ?: turn_result(fence(&dead));
 
-	/* Those that are due soon are taken in before the rest is there. */
+	/* Jobs that are due soon are taken in before the other jobs are in the inbox. */
 	if (!result && dead.node && !(dead.soon && node.again))
 		turn_result(dead.soon ? empty_rest(&dead, &count, &until) :
 					empty_soon(&dead, &count, &until));
 	if (turn_end())
 		return;
-	/* The rest may be locked: it is looked at a second later. */
+	/* The other jobs may be locked. They are looked at a second later. */
 	node.again |= dead.node && (count || !node.emptied.soon);
 	node.emptied = dead;
 	if (count)
@@ -314,7 +321,7 @@ static void drop(struct queue *queue)
 	keep_remove_jobs();
 }
 
-/* The queue as another node has changed it. Its epoch is our own. */
+/* Changes the queue as another node has changed it. Its epoch stays this node's own. */
 static void change_queue(struct queue *queue, const struct queue_row *row)
 {
 	struct queue_row changed = *row;
@@ -344,7 +351,7 @@ static bool has_queue(const PGresult *rows, int64_t id)
 	return false;
 }
 
-/* Outside of a turn. */
+/* Applies changes of queues. No turn may be under way. */
 static void apply_queues(const PGresult *rows)
 {
 	struct queue_row row;
@@ -365,7 +372,7 @@ static void apply_queues(const PGresult *rows)
 	}
 }
 
-/* Tokens are at times of this machine's clock: all of them are now late. */
+/* Makes the wheels again. Tokens are due by this machine's clock, so all of them are now late. */
 static void load_again(void)
 {
 	struct queue *queue;
@@ -378,7 +385,7 @@ static void load_again(void)
 	}
 }
 
-/* What there is to do each second, and the next slice of what takes longer. */
+/* Does the work of each second, and the next slice of work that takes longer. */
 static void run_slice(void)
 {
 	PGresult *rows = NULL;
@@ -401,8 +408,8 @@ static void run_slice(void)
 }
 
 /*
- * Clients who had something to do since the last slice get as much time as a slice takes: a
- * takeover of millions of jobs lasts for minutes. The lease is renewed by each slice.
+ * Clients get as much time as a slice takes if they have made changes since the last slice,
+ * because a takeover of millions of jobs lasts for minutes. Each slice renews the lease.
  */
 static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 {
@@ -421,7 +428,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 	next = pg_session() ? INTERVAL : PG_LOOK * USEC_PER_MSEC;
 	if (node.again)
 		next = busy ? took + (took < INTERVAL ? took : INTERVAL) : 0;
-	/* After the moment at which this slice began. */
+	/* The time is counted from the moment when this slice began. */
 	must(sd_event_source_set_time_relative(node.timer, next));
 	must(sd_event_source_set_enabled(node.timer, SD_EVENT_ONESHOT));
 	return 0;

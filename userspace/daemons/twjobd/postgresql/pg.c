@@ -2,10 +2,10 @@
 /*
  * The connection to the database: see pg.h.
  *
- * A commit is in doubt from the moment at which it has been sent until its result has
- * come: if the connection is lost meanwhile, or the patience ends. It is also in doubt if
- * the database warns that its wait for other machines was cancelled, or if after it the
- * database does not wait for them any more.
+ * A commit is in doubt if the connection is lost, or the patience ends, between the moment when
+ * the commit has been sent and the moment when its result has come. A commit is also in doubt if
+ * the database warns that its wait for other machines was cancelled, or if after the commit the
+ * database does not wait for these machines any more.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 
 #define MAX_ARGS	13
 #define MAX_ARRAYS	2
-/* In the format of arrays that the database sends and receives. */
+/* The database sends and receives arrays in a format that has these numbers. */
 #define INT8_OID	20
 #define BINARY		1
 
@@ -31,14 +31,14 @@ static struct {
 	const char *where;
 	PGconn *conn;
 	unsigned int session;
-	uint64_t lost;		/* when a connection ended that was of use, ms */
+	uint64_t lost;		/* ms: when a connection that was of use ended */
 	uint64_t doubts;
 	unsigned int sent;	/* statements whose results have not been read */
-	unsigned int syncs;	/* points of synchronisation that have not */
-	int error;		/* of the transaction */
+	unsigned int syncs;	/* points of synchronisation that have not been read */
+	int error;		/* the transaction's error */
 	bool begun, fenced, warned, changed;
 	bool said_lost, said_refused, said_missing;
-	bool last, rows;	/* what was asked for last has failed, maybe by its rows */
+	bool last, rows;	/* the last question has failed, maybe by its rows */
 	bool wrong;		/* another server is to be tried */
 	bool used;		/* the connection has committed something */
 } pg;
@@ -79,7 +79,10 @@ void pg_null(void)
 
 void pg_numbers(const int64_t *numbers, int count)
 {
-	/* Dimensions, nulls, type, size, first index; for an empty one the first three. */
+	/*
+	 * An array begins with dimensions, nulls, type, size and first index. An empty array has
+	 * only the first three.
+	 */
 	const uint32_t header[] = {
 		htonl(!!count), 0, htonl(INT8_OID), htonl(count), htonl(1),
 	};
@@ -116,7 +119,7 @@ struct bytes pg_blob(const PGresult *rows, int row, int column)
 	};
 }
 
-/* Of each kind once, until something has been committed again. */
+/* Tells an error of each kind once, until something has been committed again. */
 static void complain(bool *complained, const char *text)
 {
 	size_t length = text ? strcspn(text, "\n") : 0;
@@ -126,7 +129,10 @@ static void complain(bool *complained, const char *text)
 	*complained = true;
 }
 
-/* Commands wait a moment for another connection, but not again and again. */
+/*
+ * Notes when a useful connection has ended, so that commands wait a moment for another
+ * connection, but not again and again.
+ */
 static void disconnect(void)
 {
 	if (pg.used)
@@ -139,7 +145,7 @@ static void disconnect(void)
 	pg.wrong = false;
 }
 
-/* Returns -EIO: whatever was under way has failed. */
+/* Ends the connection. Returns -EIO, because all work that was under way has failed. */
 static int lost(const char *why)
 {
 	pg.rows = true;
@@ -149,19 +155,22 @@ static int lost(const char *why)
 	return -EIO;
 }
 
-/* No schema, table, or function. */
+/* These errors mean that there is no such schema, table, or function. */
 static bool is_missing(const char *state)
 {
 	return !strcmp(state, "3F000") || !strcmp(state, "42P01") || !strcmp(state, "42883");
 }
 
-/* An internal error, as of damage; what is too complex or too large; too little memory. */
+/*
+ * These errors may come from rows: an internal error, as of damage; data that is too complex or
+ * too large; too little memory.
+ */
 static bool is_about_rows(const char *state)
 {
 	return !strncmp(state, "XX", 2) || !strncmp(state, "54", 2) || !strcmp(state, "53200");
 }
 
-/* The tables may be made, or restored, at any moment: the connection is made again until then. */
+/* The tables may be made, or restored, at any moment. Until then the connection is made again. */
 static int lack(const char *what)
 {
 	complain(&pg.said_missing, what);
@@ -184,7 +193,7 @@ static int failed(const PGresult *result)
 	if (!strcmp(state, "TWV01"))
 		die(0, "the database: %s: use that of other nodes",
 		    PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
-	/* Another server may be the one that carries things out by now. */
+	/* Another server may have become the one that commits. */
 	pg.wrong |= !strcmp(state, "25006") || !strcmp(state, "TWQ01");
 	pg.fenced = !strcmp(state, "TWF01");
 	pg.rows = is_about_rows(state);
@@ -194,7 +203,7 @@ static int failed(const PGresult *result)
 	return pg.error;
 }
 
-/* Until something can be read. */
+/* Waits until something can be read. */
 static int wait_for_input(uint64_t deadline)
 {
 	struct pollfd poll_fd = { .fd = PQsocket(pg.conn) };
@@ -213,12 +222,12 @@ static int wait_for_input(uint64_t deadline)
 	return 0;
 }
 
-/* The next result, which ends with the NULL behind it; NULL after lost(). */
+/* Returns the next result, which ends with the NULL behind it. Returns NULL after lost(). */
 static PGresult *next_result(uint64_t deadline)
 {
 	PGresult *result;
 
-	/* libpq does not send by itself what it has. */
+	/* libpq does not always send by itself what it has. */
 	if (PQflush(pg.conn) < 0) {
 		lost(PQerrorMessage(pg.conn));
 		return NULL;
@@ -232,7 +241,7 @@ static PGresult *next_result(uint64_t deadline)
 	return result;
 }
 
-/* Reads one result; its rows if @rows is not NULL. */
+/* Reads one result, and hands out its rows if @rows is not NULL. */
 static int read_result(uint64_t deadline, PGresult **rows)
 {
 	PGresult *result = next_result(deadline);
@@ -258,7 +267,7 @@ static int read_result(uint64_t deadline, PGresult **rows)
 	return error;
 }
 
-/* The results of all that was sent, of which the last one gives @rows. */
+/* Reads the results of all that was sent. The last result gives @rows. */
 static int read_results(PGresult **rows)
 {
 	uint64_t deadline = pg_ticks() + PG_PATIENCE;
@@ -271,7 +280,7 @@ static int read_results(PGresult **rows)
 	return error;
 }
 
-/* To the point of synchronisation that was sent last. */
+/* Reads up to the point of synchronisation that was sent last. */
 static int read_syncs(void)
 {
 	uint64_t deadline = pg_ticks() + PG_PATIENCE;
@@ -325,9 +334,9 @@ int pg_send(enum statement statement)
 }
 
 /*
- * Outside of a transaction the statement is one by itself. Each question ends with a point of
- * synchronisation: only after one does the server begin to count for how long a transaction
- * is idle, and end it when this process is stopped or cut off.
+ * Outside of a transaction the statement is a transaction by itself. Each question ends with a
+ * point of synchronisation. Only after such a point does the server count for how long a
+ * transaction is idle, and end the transaction when this process is stopped or cut off.
  */
 int pg_ask(enum statement statement, PGresult **rows)
 {
@@ -376,7 +385,7 @@ bool pg_has_begun(void)
 	return pg.begun;
 }
 
-/* Returns -EINPROGRESS, unless the transaction had nothing to commit. */
+/* Returns -EINPROGRESS, or -EIO if the transaction had nothing to commit. */
 static int leave_in_doubt(const char *why)
 {
 	if (!pg.changed)
@@ -391,7 +400,9 @@ uint64_t pg_doubts(void)
 	return pg.doubts;
 }
 
-/* The result of the commit. After an error a commit ends as a rollback, and is no error. */
+/*
+ * Reads the result of the commit. After an error a commit ends as a rollback, and gives no error.
+ */
 static int read_tag(uint64_t deadline)
 {
 	PGresult *commit = NULL;
@@ -406,7 +417,7 @@ static int read_tag(uint64_t deadline)
 	return error;
 }
 
-/* The results of the statements before the commit, and of the commit. */
+/* Reads the results of the statements before the commit, and of the commit. */
 static int read_commit(void)
 {
 	uint64_t deadline = pg_ticks() + PG_PATIENCE;
@@ -417,7 +428,7 @@ static int read_commit(void)
 	while (pg.sent > 2 && !error)
 		error = read_result(deadline, NULL);
 	error = error ?: read_tag(deadline);
-	/* An error is told by a connection that goes on. */
+	/* While the connection goes on, the server has told the error. */
 	if (error)
 		return pg.conn ? error : leave_in_doubt("the connection was lost");
 	if (read_result(deadline, &rows) || read_syncs())
@@ -453,7 +464,10 @@ int pg_commit(void)
 	return error;
 }
 
-/* After each error, also one of a commit. */
+/*
+ * Rolls the transaction back. The caller calls this function after each error, also after an
+ * error of a commit.
+ */
 void pg_roll_back(void)
 {
 	clear_args();
@@ -479,7 +493,7 @@ static void hear_notice(void *unused, const PGresult *result)
 		pg.warned = true;
 }
 
-/* Before anything is prepared that tables of another version may not have. */
+/* Checks the version before statements are prepared that tables of another version may not know. */
 static int check_schema(void)
 {
 	PGresult *rows = NULL;
@@ -511,7 +525,7 @@ static int prepare(void)
 	return send_sync() ?: read_results(NULL) ?: read_syncs();
 }
 
-/* Whether the other end has closed the connection. It may have said why first. */
+/* Tells whether the other end has closed the connection. It may have said why first. */
 static bool is_closed(void)
 {
 	char byte;
@@ -523,7 +537,7 @@ static bool is_closed(void)
 
 int pg_connect(void)
 {
-	/* What was lost with the connection has failed as a whole. */
+	/* A transaction that has lost its connection has failed as a whole. */
 	if (pg.begun)
 		return pg.conn ? 0 : -EIO;
 	if (pg.conn && !is_closed())

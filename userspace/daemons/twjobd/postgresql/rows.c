@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows of a turn: see rows.h. There are some hundreds.
+ * Rows of a turn: see rows.h. A turn has some hundreds of rows.
  */
 #include <errno.h>
 #include <stdlib.h>

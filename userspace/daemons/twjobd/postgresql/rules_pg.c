@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The rules in the store on PostgreSQL: see ../rule.h. A rule is as new as its job's row,
- * with which it is read, since only the turn that has locked the row changes it.
+ * The rules in the store on PostgreSQL: see ../rule.h. A rule is read together with its job's
+ * row, and is as new as the row, because only the turn that has locked the row changes the rule.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ int pg_get_rule(int64_t job, struct rule *rule)
 	return result;
 }
 
-/* As it was last, while the database does not answer. */
+/* Returns the number of rules. While the database does not answer, it is the last known number. */
 int64_t pg_count_rules(void)
 {
 	static int64_t count;

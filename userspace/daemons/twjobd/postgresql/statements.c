@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is asked of the database: see statements.h.
+ * The statements for the database: see statements.h.
  *
- * A row that a program's transaction has locked is skipped, since that may last for
- * minutes: each statement that locks rows does so by "skip locked".
+ * A statement that locks rows says "skip locked", because a program's transaction may keep a row
+ * locked for minutes.
  *
- * Each is planned once, for tables of any size, see prepare() in pg.c. So there is one
- * index for it: with "coalesce(node, 0)" the one by node cannot be taken for a few ids, and
- * "order by node, id" with a range of nodes is for no other one. An array of ids is few
- * rows to the planner, and a limit that it does not know is a tenth of the table.
+ * Each statement is planned once, for tables of any size: see connect.c. So exactly one index
+ * must fit each statement. With "coalesce(node, 0)" the index by node cannot be used for a few
+ * ids. "order by node, id" with a range of nodes fits no other index. The planner expects few
+ * rows from an array of ids, and a tenth of the table from a limit that it does not know.
  */
 #include "statements.h"
 
-/* The columns of a job, in the order in which pg_read_job() reads them. */
+/* These are a job's columns, in the order in which pg_read_job() reads them. */
 #define JOB								\
 	"id, queue, due, attempts, size, "				\
 	"case when buried then 1::bigint else 0 end, key, "		\
@@ -21,7 +21,10 @@
 	" 4 * (failed is not null)::int + 8 * (done is not null)::int +\n" \
 	" 16 * (uniq is not null)::int)::bigint"
 
-/* Removes those of the oldest jobs of the queue $1 that are done which ended before. */
+/*
+ * Looks at the oldest done jobs of the queue $1, and removes those jobs that ended before
+ * @before.
+ */
 #define END_OLDEST(count, before)					\
 	"delete from timewheel.done where queue = $1::bigint and n = any(array(\n" \
 	" select n from timewheel.done where queue = $1::bigint and ended < " before " and\n" \
@@ -51,14 +54,15 @@ const char * const statement_texts[STATEMENTS] = {
 		" timewheel.max_body()::bigint",
 	[LEAVE] =
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
-	/* A node that has ended its lease itself has 0 there. */
+	/* A node that has ended its lease itself has 0 as the end of its lease. */
 	[FENCE_NODE] =
 		"select coalesce(dead, 0)::bigint, coalesce(locker, 0), holder\n"
 		" from timewheel.fence_node($1::bigint::int,\n"
 		" case when $2::bigint <> 0 then timewheel.now() else 1 end)",
 	/*
-	 * Unless it has begun again. Of the jobs after a number, those that are due soon;
-	 * there is no index by due, which would have to change with each put.
+	 * Nothing is moved if the node has begun again. The statement looks at jobs after the
+	 * number $2, and moves jobs that are due soon. There is no index by due, because it would
+	 * have to change with each put.
 	 */
 	[EMPTY_SOON] =
 		"with slice as materialized (select id, due from timewheel.job\n"
@@ -211,7 +215,7 @@ const char * const statement_texts[STATEMENTS] = {
 		"select id, queue, due, attempts, 0::bigint, 0::bigint, key, 0::bigint,\n"
 		" 0::bigint, 0::bigint, 0::bigint, n, ended from timewheel.done\n"
 		" where queue = $1::bigint and n < $2::bigint order by n desc limit $3::bigint",
-	/* What autovacuum has counted last, if there are many. */
+	/* If there are many rules, the number is autovacuum's last count. */
 	[COUNT_RULES] =
 		"select case when n < 10000 then n else greatest(n,\n"
 		" (select reltuples::bigint from pg_class\n"
@@ -222,9 +226,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where id = any($1::bigint[])",
 	/*
-	 * The last column is not null for those that are locked now, whose columns are
-	 * those of the row as it was locked: that may be newer than what the statement
-	 * sees else.
+	 * The last column is not null for rows that are now locked. Their columns are those of
+	 * the locked row, which may be newer than the row that the statement sees otherwise.
 	 */
 	[LOCK] =
 		"with l as materialized (select * from timewheel.job\n"
@@ -257,7 +260,7 @@ const char * const statement_texts[STATEMENTS] = {
 		"select case when exists (select from timewheel.job j where j.id = u.id and\n"
 		"  coalesce(j.node, 0) = $2::bigint) then 1::bigint else 0 end\n"
 		" from unnest($1::bigint[]) with ordinality u (id, nth) order by nth",
-	/* Of a long inbox it is enough that it is long. */
+	/* A long inbox is counted only up to a limit. */
 	[FIGURES] =
 		"select (select count(*) from\n"
 		" (select from timewheel.job where node is null limit 10000) i),\n"
@@ -265,8 +268,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"  (select max(age(xmin)) from pg_replication_slots),\n"
 		"  (select max(age(transaction)) from pg_prepared_xacts), 0)::bigint",
 	/*
-	 * The last column is not null for those that are claimed: as many as have so many
-	 * bytes, and one more. The bodies of some are not read.
+	 * The last column is not null for jobs that are claimed. The claim takes jobs until they
+	 * have $5 bytes, and one more job. The bodies of the jobs $6 are not read.
 	 */
 	[CLAIM] =
 		"with t as materialized (select timewheel.now() as now),\n"
@@ -285,7 +288,7 @@ const char * const statement_texts[STATEMENTS] = {
 		"select " JOB ", case when id <> all($6::bigint[]) then body end, 0::bigint\n"
 		" from c union all select " JOB ", null, null from timewheel.job\n"
 		" where id = any($1::bigint[]) and id not in (select id from c)",
-	/* All but those that are due, of queues which only other nodes want. */
+	/* The statement takes all jobs but due jobs of queues that only other nodes want. */
 	[TAKE_IN] =
 		"update timewheel.job set node = $1::bigint where id = any(array(\n"
 		" select id from timewheel.job where node is null and\n"
@@ -298,7 +301,7 @@ const char * const statement_texts[STATEMENTS] = {
 		" (select id from timewheel.job where id = any($1::bigint[]) and\n"
 		"  coalesce(node, 0) = $2::bigint and held_until <= timewheel.now() and not buried\n"
 		"  for update skip locked) returning id",
-	/* What was in the inbox of queues that have been dropped. */
+	/* Jobs in the inbox end if their queues have been dropped. */
 	[CLEAR_INBOX] =
 		"with gone as (delete from timewheel.job where id in\n"
 		" (select j.id from timewheel.job j join timewheel.queue q\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is asked of the database. Each statement is prepared when a connection has been
- * made; numbers are bigints, names are texts, all else is bytea.
+ * The statements for the database. Each statement is prepared when a connection has been made.
+ * Numbers are bigints, names are texts, and all other values are bytea.
  */
 #ifndef TWJOBD_STATEMENTS_H
 #define TWJOBD_STATEMENTS_H
@@ -10,7 +10,7 @@ enum statement {
 	BEGIN, COMMIT, ROLL_BACK, BEGIN_TURN, HAS_QUORUM,
 	NOW, GET_LIST, QUEUES, GET, LOCK, LOCK_KEY, GET_BODY, NEXT, NEXT_BURIED, OWN, FIND_OWN,
 	NEXT_RULES, RULES, COUNT_RULES, GET_OPTIONS, GET_FAILURE, NEXT_DONE, FIGURES,
-	/* These change something. */
+	/* The statements from here on change something. */
 	JOIN, BEGIN_SESSION, RENEW, LEAVE, FENCE_NODE, EMPTY_SOON, EMPTY_NODE, SET_LIST,
 	ADD_QUEUE, SAVE_QUEUE, COUNT_QUEUE, DROP_QUEUE,
 	REMOVE_QUEUES, WANT_QUEUES, FOLD,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The store on PostgreSQL: see ../store.h. A turn is a transaction, whose statements are
- * sent without waiting for their results. It waits for what it has to know, and at its
- * end for the commit.
+ * The store on PostgreSQL: see ../store.h. A turn is a transaction, whose statements are sent
+ * without waiting for their results. A turn waits for results that it needs, and at its end for
+ * the commit.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,15 +14,15 @@
 #include "store_pg.h"
 #include "suspects.h"
 
-/* Numbers of jobs that one value of the sequence stands for, see tables-01.sql. */
+/* One value of the sequence stands for this many numbers of jobs, see tables-01.sql. */
 #define ID_BLOCK	1000
-/* More than most turns use. */
+/* Most turns use fewer numbers than this. */
 #define ID_SPARE	600
-/* One claim reads so many bytes, and one job more: it has to come within PG_PATIENCE. */
+/* One claim reads this many bytes, and one job more, because it has to come within PG_PATIENCE. */
 #define CLAIM_BYTES	(4 << 20)
-/* What CHANGE_BODY takes for a job that becomes done, in place of 1 for one that is buried. */
+/* CHANGE_BODY takes this number for a job that becomes done, and 1 for a job that is buried. */
 #define PG_DONE		2
-/* At a start the database is waited for, ms. */
+/* A start waits for the database for this many ms. */
 #define START		30000
 
 static struct {
@@ -31,7 +31,7 @@ static struct {
 } ids;
 
 static bool had_list;	/* the last commit had a list that was not empty */
-static uint64_t refused;	/* claims */
+static uint64_t refused;	/* the number of refused claims */
 
 static void open_store(const char *where)
 {
@@ -62,7 +62,7 @@ static int ask_for_ids(void)
 	return result;
 }
 
-/* Those of another session may be given again, after a failover. */
+/* Reserves numbers of jobs. Numbers of another session may be given again after a failover. */
 static int reserve_ids(void)
 {
 	if (ids.session != pg_session())
@@ -200,7 +200,7 @@ static int save_queue(struct queue_row *row)
 		return pg_send(SAVE_QUEUE);
 	}
 	result = pg_ask(ADD_QUEUE, &rows);
-	/* Another node has just added it. */
+	/* Another node has just added this queue. */
 	if (!result && !PQntuples(rows))
 		result = -EALREADY;
 	if (!result)
@@ -221,7 +221,7 @@ static int save_counts(struct queue_row *row, const struct queue_row *saved)
 	return pg_send(COUNT_QUEUE);
 }
 
-/* When no node has jobs of it any more. */
+/* Removes a queue. No node has jobs of this queue any more. */
 static int remove_queue(int64_t id)
 {
 	pg_number(id);
@@ -349,7 +349,7 @@ static int save_options(int64_t job, const struct options *options)
 	return pg_send(SAVE_OPTIONS);
 }
 
-/* Asks for the one row that a job has of something. The caller frees it. */
+/* Asks for the one row that a job has of a kind. The caller frees @rows. */
 static int ask_for(enum statement statement, int64_t job, PGresult **rows)
 {
 	int result;
@@ -445,7 +445,10 @@ static int next_done(int64_t queue, int64_t n, struct done *done, int count)
 	return result;
 }
 
-/* The rows of an answer, and their rules. The state of one whose last column is null is @busy. */
+/*
+ * Keeps the rows of an answer, and their rules. A row whose last column is null gets the state
+ * @busy.
+ */
 static void keep_rows(PGresult *rows, enum row_state state, enum row_state busy)
 {
 	for (int i = 0; i < PQntuples(rows); i++) {
@@ -465,7 +468,7 @@ static int read_rows(const int64_t *numbers, int count, bool change)
 
 	if (result)
 		return result;
-	/* Outside of a turn each is read again. */
+	/* Outside of a turn each row is read again. */
 	if (!pg_has_begun())
 		rows_clear();
 	pg_numbers(numbers, count);
@@ -535,7 +538,7 @@ static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
 	return result;
 }
 
-/* The result of a claim for one of the jobs. */
+/* Returns the result of a claim for one of the jobs. */
 static int claimed(int64_t id, struct job *job)
 {
 	struct row *row = rows_find(id);
@@ -609,7 +612,7 @@ static int claim_some(const struct queue_row *queue, const int64_t *ids, int cou
 	return 0;
 }
 
-/* One whose body may be what cannot be read is claimed by itself. */
+/* Claims jobs. A job whose body may be unreadable is claimed by itself. */
 static int claim(const struct queue_row *queue, const int64_t *numbers, int count,
 		 struct job *jobs, int *results)
 {
@@ -630,7 +633,7 @@ static int claim(const struct queue_row *queue, const int64_t *numbers, int coun
 	return result;
 }
 
-/* The rows of a statement whose first arguments are these, and perhaps a third. */
+/* Reads the rows of a statement that has these arguments, and for some statements @third. */
 static int read_next(enum statement statement, int64_t after, int count, int64_t third,
 		     struct job *jobs)
 {
@@ -649,7 +652,7 @@ static int read_next(enum statement statement, int64_t after, int count, int64_t
 	n = PQntuples(rows);
 	for (int i = 0; i < n; i++)
 		pg_read_job(rows, i, &jobs[i]);
-	/* What their rules say is asked for next. */
+	/* The jobs' rules will be asked for next. */
 	if (statement == OWN || statement == NEXT_RULES) {
 		if (!pg_has_begun())
 			rows_clear();
@@ -690,7 +693,7 @@ static int find_own(const int64_t *ids, int count, bool *own)
 	return result;
 }
 
-/* The database's clock is what counts. */
+/* The store keeps no offset, because the database's clock decides. */
 static bool get_clock(int64_t *offset)
 {
 	(void)offset;
@@ -707,7 +710,7 @@ static bool is_full(void)
 	return false;
 }
 
-/* The database does that by itself. */
+/* The database does its housekeeping by itself. */
 static void tidy(void)
 {
 }
@@ -730,7 +733,7 @@ static void add_figures(struct figures *figures)
 		   "Jobs that were due by the wheel, and not to be had by their rows.");
 	add_figure(figures, "takeover_ms", member_takeover(), "takeover_seconds",
 		   "From the last sign of life of a node until this one had its jobs go to others.");
-	/* What only the database knows is not told while it does not answer. */
+	/* Figures that only the database knows are left out while it does not answer. */
 	if (!member_attach() && !pg_ask(FIGURES, &rows)) {
 		add_figure(figures, "inbox", pg_int(rows, 0, 0), "inbox_jobs",
 			   "Jobs that no node has yet, counted up to 10000.");

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jobs that could not be claimed: see suspects.h. There are few at a time; if there are more,
- * the oldest ones are forgotten.
+ * Jobs that could not be claimed: see suspects.h. There are few such jobs at a time. If there are
+ * more, the oldest ones are forgotten.
  */
 #include <stddef.h>
 
 #include "suspects.h"
 
 #define MOST		128
-/* The end of a server may look like a failure of the one job that was claimed just then. */
+/*
+ * A job is condemned only after this many failures, because the end of a server may look like a
+ * failure of the single job that was claimed at that moment.
+ */
 #define TRIES		3
 
 static struct suspect {
-	int64_t id;		/* 0: none */
-	int failures;		/* when it was claimed by itself */
+	int64_t id;		/* 0: this entry is free */
+	int failures;		/* failures of claims of this job alone */
 } suspects[MOST];
 static unsigned int next;
 
@@ -40,7 +43,7 @@ void suspects_note(const int64_t *ids, int count, bool failed)
 
 		if (failed && !suspect)
 			suspect = add(ids[i]);
-		/* The body of one that is condemned was not asked for. */
+		/* A claim did not ask for the body of a condemned job, so it proves nothing. */
 		if (!failed && suspect && suspect->failures < TRIES)
 			*suspect = (struct suspect) { };
 		else if (failed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Jobs that could not be claimed, perhaps because the body of one of them cannot be read: the
- * database finds it damaged, or does not tell it in time. This knows no statement.
+ * Jobs that could not be claimed, perhaps because the body of one job cannot be read: the
+ * database finds the body damaged, or does not tell it in time. This part knows no statement.
  */
 #ifndef TWJOBD_SUSPECTS_H
 #define TWJOBD_SUSPECTS_H
@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A claim of these jobs, and of nothing else, has failed, or has told their bodies. */
+/* Notes that a claim of only these jobs has failed, or has read their bodies. */
 void suspects_note(const int64_t *ids, int count, bool failed);
-/* The job is to be claimed by itself. */
+/* Tells whether the job is to be claimed by itself. */
 bool suspects_have(int64_t id);
-/* That has failed so often that the body is not to be asked for any more. */
+/*
+ * Tells whether claims of the job alone have failed so often that its body must not be read any
+ * more.
+ */
 bool suspects_condemn(int64_t id);
 
 #endif /* TWJOBD_SUSPECTS_H */

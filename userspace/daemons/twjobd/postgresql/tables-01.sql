@@ -7,14 +7,14 @@
 --
 -- A job is one row. Times are ms since 1970 by the database's clock.
 --
--- Locks are taken in this order, so that nobody waits in a circle:
---	node		a node's turn has its own row; that of a dead node by skip locked
---	queue		the row of a queue that is changed; those that are gone by skip locked
---	key_lock	by programs; nodes only look
---	job		by nodes with skip locked: they wait for no program. A node waits 10 ms
---			for a key that somebody is adding
---	rule, done	by the transaction that has locked the job, or with skip locked
---	delta		with skip locked
+-- Locks are taken in this order, so that no transactions wait in a circle:
+--	node		a node's turn locks its own row, and a dead node's row by skip locked
+--	queue		the row of a queue that is changed; rows of dropped queues by skip locked
+--	key_lock	programs lock it; nodes only look whether it is locked
+--	job		nodes lock jobs by skip locked, and wait for no program. A node waits 10 ms
+--			for a key that another transaction is adding
+--	rule, done	by the transaction that has locked the job, or by skip locked
+--	delta		by skip locked
 --	node_queue, node_turn, node_lease	the node's own rows
 -- A program locks jobs in the order in which it names them, and should name them in one order,
 -- as with rows of its own.
@@ -24,23 +24,25 @@ create schema timewheel;
 create table timewheel.schema (version int not null);
 insert into timewheel.schema values (1);
 
--- A daemon that uses the store. Each turn of it locks its row for key share and compares
--- the epoch. Another node that takes its jobs over locks the row for update, and so waits
--- for the turn that is under way, and raises the epoch: no later turn is committed.
+-- A node is a daemon that uses the store. Each turn of a node locks the node's row for key share,
+-- and compares the epoch. Another node that takes its jobs over locks the row for update. So it
+-- waits for the turn that is under way, and then raises the epoch: no later turn is committed.
 create table timewheel.node (
 	id		int generated always as identity primary key,
 	name		text not null unique,
 	epoch		bigint not null
 );
 
--- Renewed each second: in a table of its own, so that this never waits for a turn.
+-- A node renews its lease each second. The lease has a table of its own, so that a renewal never
+-- waits for a turn.
 create table timewheel.node_lease (
 	node		int primary key,
 	until		bigint not null
 ) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_scale_factor = 0);
 
--- What the last turn of a node has changed, to be told to its wheels again after a crash.
+-- The list has the changes of a node's last turn. After a crash the node tells them to its wheels
+-- again.
 create table timewheel.node_turn (
 	node		int primary key,
 	list		bytea not null
@@ -60,9 +62,9 @@ create table timewheel.queue (
 );
 create unique index queue_name on timewheel.queue (name) where not dropped;
 
--- What a node has of a queue: the epoch of its wheel; what its turns have added to the
--- queue and taken from it, so that the queue's sizes are the sums over all nodes, while
--- one of them can be below 0; and until when a worker there wants jobs.
+-- This row is a node's part of a queue: the epoch of its wheel; the jobs and bytes that its turns
+-- have added or taken; and the time until which a worker there wants jobs. The queue's sizes are
+-- the sums over all nodes, and the part of one node can be below 0.
 create table timewheel.node_queue (
 	node		int not null,
 	queue		bigint not null,
@@ -74,19 +76,21 @@ create table timewheel.node_queue (
 ) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_scale_factor = 0);
 
--- What the functions below have added and taken, until a node counts it as its own.
+-- The functions in functions.sql note here what they have added or taken, until a node counts it
+-- as its own.
 create table timewheel.delta (
 	queue		bigint not null,
 	jobs		bigint not null,
 	bytes		bigint not null
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
--- Numbers of jobs. A node uses those from one value to the next one.
+-- A value of the sequence stands for the numbers of jobs up to the next value.
 create sequence timewheel.job_id increment by 1000;
 
--- node: the owner, which has a token for the job; null: the job is in the inbox, and any
--- node takes it. held_until: a worker has the job until then, with a receipt that tells
--- the version. size: bytes of body, key and rule, and 64. rule: there is a row of it.
+-- node: the owner, which has a token for the job. If node is null, the job is in the inbox, and
+-- any node takes it. held_until: a worker has the job until then, with a receipt that tells the
+-- version. size: the bytes of body, key and rule, and 64. rule: the job has a row in the table
+-- rule.
 create table timewheel.job (
 	id		bigint primary key,
 	queue		bigint not null,
@@ -108,9 +112,9 @@ create index job_inbox on timewheel.job (id) where node is null;
 create index job_node on timewheel.job (node, id) where node is not null;
 create index job_buried on timewheel.job (queue, id) where buried;
 
--- The rule by which a job comes again. It began at start, in s; the job is the occurrence
--- at local, which is utc by the file of the zone that its node had. It is changed only by
--- the transaction that has locked the job.
+-- The rule by which a job comes again. The rule began at start, in s. The job is the occurrence
+-- at the local time local, which is utc by the file of the time zone that the job's node had.
+-- Only the transaction that has locked the job changes the rule.
 create table timewheel.rule (
 	job		bigint primary key,
 	rule		bytea not null,

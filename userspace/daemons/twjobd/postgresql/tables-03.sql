@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- Version 3 of the tables, which counts buried jobs, and has what a job has in place of its
--- queue's settings, the last failure of a job, and jobs that are done.
+-- Version 3 of the tables, which counts buried jobs, and has options of a job that replace its
+-- queue's settings, the last failure of a job, and done jobs.
 
--- First, as each turn of a node locks a row there before anything else.
+-- This lock comes first, because each turn of a node first locks a row of this table.
 lock table timewheel.node in access exclusive mode;
 
 insert into timewheel.schema values (3);
@@ -11,32 +11,33 @@ insert into timewheel.schema values (3);
 alter table timewheel.node_queue add buried bigint not null default 0,
 	add done bigint not null default 0;
 
--- This waits for programs whose changes would be missed by the count.
+-- This statement waits for programs, because the count would miss their changes.
 alter table timewheel.delta add buried bigint not null default 0,
 	add done bigint not null default 0;
 insert into timewheel.delta
 	select queue, 0, 0, count(*) from timewheel.job where buried group by queue;
 
--- The rows of a transaction count on from 1 for each queue. Each one tells what the queue has as
--- the transaction knows: what there was before the first one, and its own changes.
+-- The rows of a transaction have the numbers 1, 2, 3 ... for each queue. Each row tells the sizes
+-- of the queue as the transaction knows them: the sizes before its first row, and its own
+-- changes.
 alter table timewheel.delta add txn xid8 not null default pg_current_xact_id(),
 	add nth bigint not null default 0,
 	add all_jobs bigint not null default 0, add all_bytes bigint not null default 0;
 create index delta_queue on timewheel.delta (queue, txn, nth);
 
--- Null: it is as the queue says.
+-- Null: the queue's setting counts.
 alter table timewheel.job add lease bigint, add tries bigint, add backoff bigint,
 	add backoff_most bigint, add uniq bigint;
--- True: a worker has done it, and it is buried until it is due, so that its key stays known.
+-- True: a worker has done the job, which is buried until it is due, so that its key stays known.
 alter table timewheel.job add done boolean;
--- When the job failed last, and what the worker said of it.
+-- The time of the job's last failure, and the reason that the worker gave.
 alter table timewheel.job add failed bigint, add reason bytea;
 
 alter table timewheel.queue add backoff bigint not null default 0,
 	add backoff_most bigint not null default 0, add keep_buried bigint not null default 0,
 	add keep_done bigint not null default 0;
 
--- Jobs that workers have done, as long as their queue keeps them.
+-- The table has jobs that workers have done, while their queue keeps them.
 create table timewheel.done (
 	queue		bigint not null,
 	n		bigint generated always as identity,
@@ -52,5 +53,5 @@ create table timewheel.done (
 drop function if exists timewheel.check_room(text, bigint);
 drop function if exists timewheel.put_again(bigint, bytea, bytea, bigint, bigint, boolean);
 drop function if exists timewheel.key_lock();
--- Programs that put jobs with keys lock this until their transactions end.
+-- Programs that put jobs with keys lock this table until their transactions end.
 create table timewheel.key_lock ();

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- Version 4 of the tables, which has what queues single roles may use.
+-- Version 4 of the tables, which tells which queues a role may use.
 
--- First, as each turn of a node locks a row there before anything else.
+-- This lock comes first, because each turn of a node first locks a row of this table.
 lock table timewheel.node in access exclusive mode;
 
 insert into timewheel.schema values (4);
 
--- By the queue's name, whether there is one or not.
+-- A row names a queue, which need not exist.
 create table timewheel.allowed (
 	queue		text,
 	role		regrole,

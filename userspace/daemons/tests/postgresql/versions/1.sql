@@ -2,12 +2,12 @@
 --
 -- The functions of version 1, as they were.
 
--- The clock. A ms has begun when it is told, so that nothing is early by a part of one.
+-- The clock tells a ms only when it has begun, so that nothing is early by a part of a ms.
 create function timewheel.now() returns bigint language sql volatile as $$
 	select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
--- A rule ends with its job, by which statement this ever is deleted.
+-- A rule ends with its job, whichever statement deletes the job.
 create function timewheel.end_rule() returns trigger language plpgsql as $$
 begin
 	delete from timewheel.rule r where r.job = old.id;
@@ -17,8 +17,8 @@ $$;
 create trigger end_rule after delete on timewheel.job for each row when (old.rule)
 	execute function timewheel.end_rule();
 
--- Begins a turn: refused unless the node has its epoch and commits wait for as many
--- machines as they have to. Returns the clock.
+-- Begins a turn, and returns the clock. A turn is refused unless the node has its epoch, and
+-- unless commits wait for as many machines as they have to.
 create function timewheel.begin_turn(node int, epoch bigint, machines int)
 	returns bigint language plpgsql as $$
 begin
@@ -37,18 +37,18 @@ begin
 end
 $$;
 
--- For how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
--- number (names)", "ANY number (names)", "number (names)", or names alone, which means one.
--- 0 with "*": any program that reads the log counts then, a subscriber or a backup too.
+-- Returns for how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
+-- number (names)", "ANY number (names)", "number (names)", or only names, which means 1. "*"
+-- gives 0, because any program that reads the log then counts, also a subscriber or a backup.
 create function timewheel.standbys(list text) returns int immutable language sql as $$
 	select case when list = '' or strpos(list, '*') > 0 then 0
 		else coalesce(substring(list from
 			'(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(')::int, 1) end
 $$;
 
--- Whether a commit waits for the disks of as many machines, this one among them. It does
--- not with "local" or "off"; with "remote_write" what others have could be in their memory
--- only.
+-- Tells whether a commit waits for the disks of this many machines, this machine included. A
+-- commit does not wait with "local" or "off". With "remote_write" the data could be only in the
+-- memory of the other machines.
 create function timewheel.has_quorum(machines int) returns boolean
 	language sql volatile as $$
 	select not pg_is_in_recovery() and (machines = 1 or
@@ -58,7 +58,7 @@ create function timewheel.has_quorum(machines int) returns boolean
 		current_setting('fsync') = 'on'
 $$;
 
--- A node begins, or begins again: it gets the next epoch, which ends what it did before.
+-- A node begins, or begins again: it gets the next epoch, which ends all its earlier work.
 create function timewheel.join_node(name text, lease bigint, out node int,
 	out epoch bigint) language plpgsql as $$
 begin
@@ -77,10 +77,11 @@ begin
 end
 $$;
 
--- Ends another node whose lease was over before that moment, if there is one with jobs: it
--- returns the node. The first row by the index is enough to see that. A node is passed over
--- while a transaction has locked its row, which may last for hours: it returns the number of
--- that transaction, and which process has it.
+-- Fences another node that has jobs and whose lease ended before the given moment, if there is
+-- such a node, and returns the node. The first row by the index is enough to see that the node
+-- has jobs. A node is passed over while a transaction has locked its row, which may last for
+-- hours. Then the function returns the number of this transaction, and tells which process has
+-- it.
 create function timewheel.fence_node(taker int, moment bigint, out dead int,
 	out locker bigint, out holder text) language plpgsql as $$
 begin
@@ -102,7 +103,7 @@ begin
 				from timewheel.node n where n.id = dead;
 			continue;
 		end if;
-		-- It may have begun again meanwhile.
+		-- The node may have begun again meanwhile.
 		perform from timewheel.node_lease l
 			where l.node = dead and l.until < moment;
 		if found then
@@ -114,16 +115,16 @@ begin
 end
 $$;
 
--- Programs that put jobs with keys have this lock until their transactions end.
+-- Programs that put jobs with keys hold this lock until their transactions end.
 create function timewheel.key_lock() returns int stable language sql as $$
 	select 'timewheel'::regnamespace::oid::int
 $$;
 
 -- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
 -- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
--- end of that transaction. The turn of a node ends soon, but a program's transaction may last
--- for hours. So the wait is short while a program has key_lock(). That takes a savepoint, which
--- costs the number of a transaction, and so it is not done at other times.
+-- end of that transaction. The turn of a node ends soon, but a program's transaction may last for
+-- hours. So the wait is short while a program has key_lock(). A short wait needs a savepoint,
+-- which costs the number of a transaction. So at other times there is no savepoint.
 create function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
@@ -165,7 +166,7 @@ begin
 end
 $$;
 
--- Times as a wheel can have them, and bodies as a node hands them out.
+-- Refuses a time that a wheel cannot have, and a body that no node hands out.
 create function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
 begin
 	if due > 9000000000000 then
@@ -213,7 +214,7 @@ begin
 end
 $$;
 
--- The job of a key that is there, or null.
+-- Returns the job that has this key, or null.
 create function timewheel.put_again(q bigint, k bytea, new_body bytea, new_due bigint,
 	new_size bigint, replace boolean) returns bigint language plpgsql as $$
 declare
@@ -234,7 +235,8 @@ begin
 end
 $$;
 
--- The number of the job; with a key, of the one that has it already.
+-- Puts a job, and returns its number. If a job already has the key, the function returns that
+-- job's number.
 create function timewheel.put(queue text, body bytea,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint
@@ -272,7 +274,7 @@ begin
 end
 $$;
 
--- The row of a job that is to be changed, by its number or its key.
+-- Locks the row of a job that is to be changed, by its number or its key, and returns it.
 create function timewheel.locked(queue text, id bigint, key text)
 	returns timewheel.job language plpgsql as $$
 declare
@@ -314,7 +316,7 @@ begin
 end
 $$;
 
--- True if it is done, false if there is no such job.
+-- Cancels a job. Returns true if the job is cancelled, false if there is no such job.
 create function timewheel.cancel(queue text, id bigint) returns boolean
 	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.remove(timewheel.locked(queue, id, null))
@@ -332,7 +334,7 @@ create function timewheel.move(queue text, key text, due timestamptz) returns bo
 	select timewheel.set_due(timewheel.locked(queue, null, key), due)
 $$;
 
--- The programs' role may call these functions and nothing else.
+-- The programs' role may call these functions, and no others.
 do $$
 begin
 	if not exists (select from pg_roles where rolname = 'timewheel_producer') then

@@ -2,15 +2,15 @@
 --
 -- The functions of version 2, as they were.
 
--- Nodes of another version are fenced by this, and refused when they join again.
+-- This change fences nodes of another version. They are refused when they join again.
 update timewheel.node set epoch = epoch + 1;
 
--- The clock. A ms has begun when it is told, so that nothing is early by a part of one.
+-- The clock tells a ms only when it has begun, so that nothing is early by a part of a ms.
 create or replace function timewheel.now() returns bigint language sql volatile as $$
 	select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
--- A rule ends with its job, by which statement this ever is deleted.
+-- A rule ends with its job, whichever statement deletes the job.
 create or replace function timewheel.end_rule() returns trigger language plpgsql as $$
 begin
 	delete from timewheel.rule r where r.job = old.id;
@@ -20,8 +20,8 @@ $$;
 create or replace trigger end_rule after delete on timewheel.job for each row when (old.rule)
 	execute function timewheel.end_rule();
 
--- Begins a turn: refused unless the node has its epoch and commits wait for as many
--- machines as they have to. Returns the clock.
+-- Begins a turn, and returns the clock. A turn is refused unless the node has its epoch, and
+-- unless commits wait for as many machines as they have to.
 create or replace function timewheel.begin_turn(node int, epoch bigint, machines int)
 	returns bigint language plpgsql as $$
 begin
@@ -40,18 +40,18 @@ begin
 end
 $$;
 
--- For how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
--- number (names)", "ANY number (names)", "number (names)", or names alone, which means one.
--- 0 with "*": any program that reads the log counts then, a subscriber or a backup too.
+-- Returns for how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
+-- number (names)", "ANY number (names)", "number (names)", or only names, which means 1. "*"
+-- gives 0, because any program that reads the log then counts, also a subscriber or a backup.
 create or replace function timewheel.standbys(list text) returns int immutable language sql as $$
 	select case when list = '' or strpos(list, '*') > 0 then 0
 		else coalesce(substring(list from
 			'(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(')::int, 1) end
 $$;
 
--- Whether a commit waits for the disks of as many machines, this one among them. It does
--- not with "local" or "off"; with "remote_write" what others have could be in their memory
--- only.
+-- Tells whether a commit waits for the disks of this many machines, this machine included. A
+-- commit does not wait with "local" or "off". With "remote_write" the data could be only in the
+-- memory of the other machines.
 create or replace function timewheel.has_quorum(machines int) returns boolean
 	language sql volatile as $$
 	select not pg_is_in_recovery() and (machines = 1 or
@@ -61,9 +61,10 @@ create or replace function timewheel.has_quorum(machines int) returns boolean
 		current_setting('fsync') = 'on'
 $$;
 
--- Ends the session of a node where it waits for that node, which is dead, frozen or cut off.
--- A session that waits for standbys is left alone, as its commit would be seen before others
--- have it. Returns whether it has ended. All nodes have to use one role for this.
+-- Ends the session of a node while the server waits for the node, which is dead, frozen or cut
+-- off. A session that waits for standbys is left alone, because its commit would be seen before
+-- other machines have it. Returns whether the session has ended. All nodes have to use one role
+-- for this.
 create or replace function timewheel.end_session(node int) returns boolean
 	language sql volatile as $$
 	select coalesce(bool_or(pg_terminate_backend(a.pid, 1000)), false)
@@ -74,7 +75,7 @@ create or replace function timewheel.end_session(node int) returns boolean
 		a.wait_event in ('ClientRead', 'ClientWrite')
 $$;
 
--- A node goes on in this session.
+-- Makes this session the session of the node.
 create or replace function timewheel.begin_session(node int) returns void
 	language plpgsql as $$
 begin
@@ -85,7 +86,7 @@ begin
 end
 $$;
 
--- A node begins, or begins again: it gets the next epoch, which ends what it did before.
+-- A node begins, or begins again: it gets the next epoch, which ends all its earlier work.
 create or replace function timewheel.join_node(name text, lease bigint, version int,
 	out node int, out epoch bigint) language plpgsql as $$
 declare
@@ -100,7 +101,7 @@ begin
 	select n.id into join_node.node from timewheel.node n
 		where n.name = join_node.name;
 	perform timewheel.begin_session(join_node.node);
-	-- This waits for a turn that is under way.
+	-- This statement waits for a turn that is under way.
 	perform from timewheel.node n where n.id = join_node.node for update;
 	update timewheel.node n set epoch = n.epoch + 1
 		where n.id = join_node.node returning n.epoch into join_node.epoch;
@@ -113,11 +114,11 @@ begin
 end
 $$;
 
--- Ends another node whose lease was over before that moment, if there is one with jobs: it
--- returns the node. The first row by the index is enough to see that. What the dead node was
--- about to do is ended if the server waits for the rest of it. A node is passed over while a
--- transaction has locked its row, which may last for hours: it returns the number of that
--- transaction, and which process has it.
+-- Fences another node that has jobs and whose lease ended before the given moment, if there is
+-- such a node, and returns the node. The first row by the index is enough to see that the node
+-- has jobs. If the server waits for the dead node, its session is ended. A node is passed over
+-- while a transaction has locked its row, which may last for hours. Then the function returns the
+-- number of this transaction, and tells which process has it.
 create or replace function timewheel.fence_node(taker int, moment bigint, out dead int,
 	out locker bigint, out holder text) language plpgsql as $$
 begin
@@ -143,7 +144,7 @@ begin
 				from timewheel.node n where n.id = dead;
 			continue;
 		end if;
-		-- It may have begun again meanwhile.
+		-- The node may have begun again meanwhile.
 		perform from timewheel.node_lease l
 			where l.node = dead and l.until < moment;
 		if found then
@@ -155,16 +156,16 @@ begin
 end
 $$;
 
--- Programs that put jobs with keys have this lock until their transactions end.
+-- Programs that put jobs with keys hold this lock until their transactions end.
 create or replace function timewheel.key_lock() returns int stable language sql as $$
 	select 'timewheel'::regnamespace::oid::int
 $$;
 
 -- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
 -- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
--- end of that transaction. The turn of a node ends soon, but a program's transaction may last
--- for hours. So the wait is short while a program has key_lock(). That takes a savepoint, which
--- costs the number of a transaction, and so it is not done at other times.
+-- end of that transaction. The turn of a node ends soon, but a program's transaction may last for
+-- hours. So the wait is short while a program has key_lock(). A short wait needs a savepoint,
+-- which costs the number of a transaction. So at other times there is no savepoint.
 create or replace function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
@@ -192,8 +193,8 @@ begin
 end
 $$;
 
--- For programs: jobs put, cancelled and moved in a transaction of theirs. The nodes hear
--- of it within a second of its commit.
+-- These functions are for programs, which put, cancel and move jobs in transactions of their own.
+-- The nodes hear of the jobs within a second of the commit.
 
 create or replace function timewheel.queue_of(queue text, out id bigint, out draining boolean,
 	out max_jobs bigint, out max_bytes bigint) stable language plpgsql as $$
@@ -209,7 +210,7 @@ begin
 end
 $$;
 
--- Times as a wheel can have them, and bodies as a node hands them out.
+-- Refuses a time that a wheel cannot have, and a body that no node hands out.
 create or replace function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
 begin
 	if due > 9000000000000 then
@@ -257,7 +258,7 @@ begin
 end
 $$;
 
--- The job of a key that is there, or null.
+-- Returns the job that has this key, or null.
 create or replace function timewheel.put_again(q bigint, k bytea, new_body bytea, new_due bigint,
 	new_size bigint, replace boolean) returns bigint language plpgsql as $$
 declare
@@ -278,7 +279,8 @@ begin
 end
 $$;
 
--- The number of the job; with a key, of the one that has it already.
+-- Puts a job, and returns its number. If a job already has the key, the function returns that
+-- job's number.
 create or replace function timewheel.put(queue text, body bytea,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint
@@ -316,8 +318,8 @@ begin
 end
 $$;
 
--- The same for a body that is a text, whose backslashes stay as they are: a text given to
--- put() is read as the input of a bytea.
+-- Puts a job whose body is a text. Backslashes in the text stay as they are, but put() would read
+-- a text as the input of a bytea.
 create or replace function timewheel.put_text(queue text, body text,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint
@@ -325,7 +327,7 @@ create or replace function timewheel.put_text(queue text, body text,
 	select timewheel.put(queue, convert_to(body, 'UTF8'), due, key, replace)
 $$;
 
--- The row of a job that is to be changed, by its number or its key.
+-- Locks the row of a job that is to be changed, by its number or its key, and returns it.
 create or replace function timewheel.locked(queue text, id bigint, key text)
 	returns timewheel.job language plpgsql as $$
 declare
@@ -367,7 +369,7 @@ begin
 end
 $$;
 
--- True if it is done, false if there is no such job.
+-- Cancels a job. Returns true if the job is cancelled, false if there is no such job.
 create or replace function timewheel.cancel(queue text, id bigint) returns boolean
 	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.remove(timewheel.locked(queue, id, null))
@@ -385,7 +387,7 @@ create or replace function timewheel.move(queue text, key text, due timestamptz)
 	select timewheel.set_due(timewheel.locked(queue, null, key), due)
 $$;
 
--- The programs' role may call these functions and nothing else.
+-- The programs' role may call these functions, and no others.
 do $$
 begin
 	if not exists (select from pg_roles where rolname = 'timewheel_producer') then

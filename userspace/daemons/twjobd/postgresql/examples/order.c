@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * order NUMBER: an order, and a job that asks for a rating 48 hours later. Both are there, or
- * neither. PGHOST and the like say where the database is.
+ * order NUMBER adds an order, and a job that asks for a rating 48 hours later. One commit adds
+ * both or neither. The environment, as PGHOST, says where the database is.
  *
  *	cc -I$(pg_config --includedir) order.c -lpq
  */
