@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """host.py OUTPUT UAPI_H: all that can be checked without a device.
 
-That is the types, by mypy; whether pip installs the package; and whether Python says
-what the header says: of each structure in timewheel/_uapi.py the fields, their places
-and sizes, and of each constant the value, as a C program tells them. Prints TAP.
+That is the types, by mypy; whether pip makes a package that can be installed; and
+whether Python says what the header says: of each structure in timewheel/_uapi.py the
+fields, their places and sizes, and of each constant the value, as a C program tells
+them. Prints TAP.
 """
 
 import ctypes
+import glob
 import os
+import pydoc
 import re
 import shutil
 import subprocess
 import sys
 from typing import Any
 
+import timewheel
 from timewheel import _uapi
 
 SIGNED = (ctypes.c_int32, ctypes.c_int64)
@@ -104,6 +108,18 @@ def check_types(tap: Tap, output: str) -> None:
     tap.result(run.returncode == 0, "mypy --strict", run.stdout.splitlines())
 
 
+def check_names(tap: Tap) -> None:
+    """What is loaded when it is asked for is described, and mypy knows what is not there."""
+    text = pydoc.plain(pydoc.render_doc(timewheel))
+    absent = [name for name in timewheel.__all__ if not re.search(rf"\b{name}\(", text)]
+    try:
+        timewheel.nothing  # type: ignore[attr-defined]
+        absent.append("AttributeError")
+    except AttributeError:
+        pass
+    tap.result(not absent, "help() describes all that the package has", absent)
+
+
 def run_in_venv(venv: str, command: list[str], **environment: str) -> tuple[int, str]:
     """Runs a program in the virtual environment, which sees no packages of this one. Returns
     how it ends, and what it says."""
@@ -124,10 +140,12 @@ def check_pip(tap: Tap, output: str) -> None:
                           stderr=subprocess.STDOUT, text=True)
     tap.result(made.returncode == 0, "a fresh venv can be made", made.stdout.splitlines())
 
-    status, said = run_in_venv(
-        venv, ["pip", "install", "--no-index", "--disable-pip-version-check", os.getcwd()])
-    tap.result(status == 0, "pip installs the package without a network",
-               said.splitlines())
+    pip = ["pip", "--disable-pip-version-check"]
+    status, said = run_in_venv(venv, [*pip, "wheel", "--no-index", "-w", venv, os.getcwd()])
+    tap.result(status == 0, "pip makes what can be published", said.splitlines())
+    status, said = run_in_venv(venv, [*pip, "install", "--no-index",
+                                      *glob.glob(f"{venv}/timewheel-*.whl")])
+    tap.result(status == 0, "pip installs that without a network", said.splitlines())
 
     program = ("import importlib.metadata, timewheel; "
                "print(timewheel.__file__.startswith(%r), "
@@ -143,7 +161,7 @@ def check_pip(tap: Tap, output: str) -> None:
     os.makedirs(broken, exist_ok=True)
     with open(os.path.join(broken, "libtimewheel.so.1"), "w"):
         pass
-    status, said = run_in_venv(venv, ["python", "-c", "import timewheel"],
+    status, said = run_in_venv(venv, ["python", "-c", "import timewheel; timewheel.Wheel"],
                                LD_LIBRARY_PATH=broken)
     tap.result(status == 1 and "ImportError" in said and
                "Debian's package libtimewheel1" in said,
@@ -162,6 +180,7 @@ def main(output: str, uapi_h: str) -> int:
     tap = Tap()
     os.makedirs(output, exist_ok=True)
     check_types(tap, output)
+    check_names(tap)
     check_pip(tap, output)
     with open(uapi_h) as file:
         uapi = file.read()

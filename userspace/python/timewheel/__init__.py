@@ -79,11 +79,14 @@ Threads: any number of threads may use one wheel at once. A call that waits lets
 other threads run. Signals: calls go on after a signal unless its handler raises.
 """
 
-from ._batch import Batch, Outcome
-from ._tcp import tcp_idle
-from ._types import Caps, Clock, Event, Histogram, Info, Result
-from ._types import Setup, State, Stats, Token
-from ._wheel import Wheel, caps, create, destroy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._batch import Batch, Outcome
+    from ._tcp import tcp_idle
+    from ._types import Caps, Clock, Event, Histogram, Info, Result
+    from ._types import Setup, State, Stats, Token
+    from ._wheel import Wheel, caps, create, destroy
 
 __all__ = [
     "Batch",
@@ -104,3 +107,18 @@ __all__ = [
     "destroy",
     "tcp_idle",
 ]
+
+
+# All of this needs libtimewheel, which is loaded when something is first asked for. So
+# timewheel.jobs does without. To type checkers a name that is not there stays an error.
+if not TYPE_CHECKING:
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import _batch, _tcp, _types, _wheel
+        for module in _batch, _tcp, _types, _wheel:
+            globals().update((n, vars(module)[n]) for n in __all__ if n in vars(module))
+        return globals()[name]
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -18,7 +18,8 @@ a loop that is held up loses a job.
 
 A server is the path of twjobd's socket, or a URL: redis://:PASSWORD@HOST:PORT, or
 unix://:PASSWORD@/PATH. Spans are seconds, int or float. twjob-protocol(7) tells more of each
-option. What twjobd refuses is a JobError, which says what to do. The module needs redis-py.
+option. What twjobd refuses is a JobError, which says what to do. The module needs redis-py,
+and not libtimewheel.
 """
 
 import asyncio

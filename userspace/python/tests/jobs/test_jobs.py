@@ -3,6 +3,10 @@
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -123,6 +127,16 @@ class Queues(Case):
         daemon.start()
         queue.add("x")
         queue.close()
+
+    def test_libtimewheel_is_not_needed(self) -> None:
+        queue = self.queue()
+        with tempfile.TemporaryDirectory() as folder:
+            # This file, which is no library, stands before one of the system.
+            open(f"{folder}/libtimewheel.so.1", "w").close()
+            subprocess.run([sys.executable, "-c", "import sys; from timewheel.jobs import Queue; "
+                            "Queue(*sys.argv[1:]).add('x')", queue.name, str(daemon.path)],
+                           env=os.environ | {"LD_LIBRARY_PATH": folder}, check=True)
+        self.assertEqual(daemon.stats(queue.name)["jobs"], 1)
 
     def test_asyncio_has_the_same_calls(self) -> None:
         queue = self.queue()
