@@ -26,8 +26,16 @@ const ADVICE = {
 	TOOBIG: 'raise max-body in twjobd.conf, or put less into a body',
 	NOAUTH: 'give the password as "password" in the options of ioredis',
 	WRONGPASS: 'give the password that twjobd.conf(5) tells',
+	NOPERM: 'twjobd.conf(5) tells how it is allowed',
 	DRAINING: 'the queue takes jobs again after "twjob resume"',
+	HELD: 'a worker has the job now',
 };
+
+// What else it means, by its text.
+const TOLD = [
+	[/^ERR (unknown command|expected )/, 'this twjobd is too old; upgrade timewheel-jobs'],
+	[/too many connections/, 'close some, or raise max-connections in twjobd.conf'],
+];
 
 class JobError extends Error {
 	constructor(message, options) {
@@ -42,14 +50,12 @@ class Bury extends Error {}
 
 function explained(error, where) {
 	const code = /^[A-Z]+/.exec(error.message)?.[0];
+	const advice = TOLD.find(([text]) => text.test(error.message))?.[1] ?? ADVICE[code];
 
 	if (error.name === 'MaxRetriesPerRequestError' || error.code === 'ECONNREFUSED')
 		return new JobError(`UNAVAILABLE twjobd does not answer at ${where}: is it running?`,
 			{ cause: error });
-	if (/^ERR unknown command/.test(error.message))
-		return new JobError(`${error.message}: this twjobd is too old`, { cause: error });
-	return new JobError(error.message + (ADVICE[code] ? `: ${ADVICE[code]}` : ''),
-		{ cause: error });
+	return new JobError(error.message + (advice ? `: ${advice}` : ''), { cause: error });
 }
 
 function whereOf(options) {

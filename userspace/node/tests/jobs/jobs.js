@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // jobs.js TWJOBD: queues and workers, with a twjobd whose wheels are those of its process.
-// TW_KILLS is how often the ledger kills a worker.
+// TW_KILLS is how often the ledger kills a worker or twjobd.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -20,7 +20,7 @@ const KILLS = Number(process.env.TW_KILLS ?? 5);
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'jobs-'));
 const server = path.join(folder, 'socket');
-let twjobd, redis;
+let twjobd, redis, port;
 
 // Asks often until the check is true, however slow the machine is.
 async function until(check) {
@@ -48,8 +48,21 @@ async function kill() {
 	await once(twjobd, 'exit');
 }
 
+// A port that is free.
+async function freePort() {
+	const listener = net.createServer().listen(0, '127.0.0.1');
+
+	await once(listener, 'listening');
+	const { port } = listener.address();
+
+	listener.close();
+	return port;
+}
+
 test.before(async () => {
-	fs.writeFileSync(path.join(folder, 'config'), `listen = ${server}\nwheels = process\n` +
+	port = await freePort();
+	fs.writeFileSync(path.join(folder, 'config'), `listen = ${server}\n` +
+		`listen = 127.0.0.1:${port}\npassword = secret\nwheels = process\n` +
 		`store = ${path.join(folder, 'store')}\n`);
 	await start();
 	redis = new Redis({ path: server });
@@ -102,6 +115,23 @@ async function figure(queue, name) {
 	return map[map.indexOf(name) + 1];
 }
 
+// Where a proxy before twjobd is. What asked() and answered() return something true for does
+// not go on.
+function before(t, asked, answered = () => false) {
+	const where = path.join(folder, `proxy${++count}`);
+	const proxy = net.createServer((client) => {
+		const behind = net.connect(server);
+
+		client.on('data', (data) => asked(data, client) || behind.write(data));
+		behind.on('data', (data) => answered(data, client) || client.write(data));
+		for (const [one, other] of [[client, behind], [behind, client]])
+			one.on('error', () => {}).on('close', () => other.destroy());
+	}).listen(where);
+
+	t.after(() => proxy.close());
+	return where;
+}
+
 check('what is added comes to the handler, and is done then', async (t) => {
 	const queue = await made(t);
 	const got = [];
@@ -149,23 +179,13 @@ check('options are those of TW.PUT', async (t) => {
 // ioredis sends a command without an answer again.
 check('a put whose answer is lost puts one job', async (t) => {
 	const queue = await made(t);
-	const where = path.join(folder, 'proxy');
-	let cuts = 0;
-	const proxy = net.createServer((client) => {
-		const behind = net.connect(server);
-		let cut = false;
+	let cuts = 0, cut;
+	const cutOff = new Queue(queue.name, before(t, (data, client) => {
+		if (data.includes('cut') && !cuts++)
+			cut = client;
+	}, (data, client) => client === cut && client.destroy()));
 
-		client.on('data', (data) => {
-			cut ||= data.includes('cut') && !cuts++;
-			behind.write(data);
-		});
-		behind.on('data', (data) => cut ? client.destroy() : client.write(data));
-		for (const [one, other] of [[client, behind], [behind, client]])
-			one.on('error', () => {}).on('close', () => other.destroy());
-	}).listen(where);
-	const cutOff = new Queue(queue.name, where);
-
-	t.after(() => { cutOff.close(); proxy.close(); });
+	t.after(() => cutOff.close());
 	assert.equal((await cutOff.add('cut')).outcome, 'NEW');
 	assert.equal(cuts, 2);
 	assert.equal(await figure(queue, 'jobs'), 1);
@@ -259,6 +279,28 @@ check('a worker that is closed finishes what it has, and takes no more', async (
 	assert.equal(await told(queue, id), null);
 });
 
+check('what is handed out too late is given back untried', async (t) => {
+	const queue = await made(t, 'TRIES', '1');
+	const begun = [];
+	let takes, go;
+	const gate = new Promise((resolve) => { go = resolve; });
+	const where = before(t, (data, client) => {
+		if (data.includes('TW.TAKE'))
+			takes = client;
+	}, (data, client) => client === takes && gate.then(() => client.write(data)));
+	const worker = working(t, queue, (job) => begun.push(job.id), { server: where });
+	const { id } = await queue.add('x');
+
+	await until(async () => await figure(queue, 'held') === 1);
+	const closed = worker.close();
+
+	go();
+	await closed;
+	assert.deepEqual(begun, []);
+	assert.equal((await told(queue, id)).state, 'ready');
+	assert.equal((await told(queue, id)).attempts, 0);
+});
+
 check('workers go on when twjobd is killed and comes again', async (t) => {
 	const queue = await made(t, 'LEASE', '5');
 	const seen = new Set();
@@ -297,29 +339,89 @@ check('errors say what to do', async (t) => {
 	assert.equal(await figure(queue, 'jobs'), 1);
 });
 
-check('no job is lost by workers that are killed', async (t) => {
+check('a password that is wrong, or none, is told with what to do', async (t) => {
+	const { name } = await made(t);
+	const by = (password) => {
+		const queue = new Queue(name, { host: '127.0.0.1', port, password });
+
+		t.after(() => queue.close());
+		return queue;
+	};
+
+	for (const [password, code] of [['wrong', 'WRONGPASS'], [undefined, 'NOAUTH']])
+		await assert.rejects(by(password).add('x'),
+			{ name: 'JobError', code, message: /: give the password / });
+	assert.equal((await by('secret').add('x')).outcome, 'NEW');
+});
+
+check('a twjobd that is too old is told with what to do', async (t) => {
+	const { name } = await made(t);
+
+	for (const text of ["ERR unknown command 'TW.PUT'", 'ERR expected IN or AT']) {
+		const old = new Queue(name, before(t, (data, client) => data.includes('TW.PUT') &&
+			client.write(`-${text}\r\n`)));
+
+		t.after(() => old.close());
+		await assert.rejects(old.add('x'), { name: 'JobError', code: 'ERR',
+			message: `${text}: this twjobd is too old; upgrade timewheel-jobs` });
+	}
+});
+
+// Puts jobs until it is told to end, and returns the numbers of those that were put.
+async function putting(queue, ends) {
+	const ids = [];
+
+	while (!ends.aborted) {
+		try {
+			ids.push((await queue.add('x', { delay: ids.length % 3 * 100 })).id);
+		} catch (error) {
+			// The job was not promised.
+			assert.ok(error instanceof JobError, error);
+		}
+		await sleep(2);
+	}
+	return ids;
+}
+
+const ENDS = ['SIGKILL', 'twjobd', 'SIGKILL', 'SIGTERM', 'SIGKILL'];
+
+test('no job is lost by kills of workers and of twjobd', {
+	timeout: 120_000 + 5_000 * KILLS,
+}, async (t) => {
 	const queue = await made(t, 'LEASE', '0.5', 'TRIES', '0');
 	const done = path.join(folder, 'done');
 	const lines = () => fs.readFileSync(done, 'utf8').split('\n').filter(Boolean).map(Number);
-	const ids = [];
-	let kills = 0;
+	const begin = () => spawn(process.execPath, [path.join(__dirname, 'worker.js'), server,
+		queue.name, done], { stdio: 'inherit' });
+	const ending = new AbortController();
+	let child = begin();
 
+	t.after(() => child.kill('SIGKILL'));
 	fs.writeFileSync(done, '');
-	for (let i = 0; i < 20 * KILLS; i++)
-		ids.push((await queue.add('x')).id);
-	while (kills < KILLS) {
-		const before = lines().length;
-		const child = spawn(process.execPath, [path.join(__dirname, 'worker.js'), server,
-			queue.name, done], { stdio: 'inherit' });
+	const put = putting(queue, ending.signal);
 
-		await until(() => lines().length > before + 10 * Math.random() ||
-			new Set(lines()).size === ids.length);
-		child.kill('SIGKILL');
-		await once(child, 'exit');
-		kills++;
+	for (let kills = 0; kills < KILLS; kills++) {
+		const before = lines().length;
+		const what = ENDS[kills % ENDS.length];
+
+		await until(() => lines().length > before + 10);
+		if (what === 'twjobd') {
+			await kill();
+			await start();
+			continue;
+		}
+		child.kill(what);
+		const [code, signal] = await once(child, 'exit');
+
+		assert.ok(code === 0 || signal === 'SIGKILL', `${code} ${signal}`);
+		child = begin();
 	}
-	working(t, queue, (job) => fs.appendFileSync(done, `${job.id}\n`), { concurrency: 4 });
+	ending.abort();
+	const ids = await put;
+
 	await until(async () => await figure(queue, 'jobs') === 0);
-	assert.deepEqual([...new Set(lines())].sort((a, b) => a - b), ids);
-	t.diagnostic(`${kills} kills, ${ids.length} jobs, ${lines().length - ids.length} twice`);
+	const seen = new Set(lines());
+
+	assert.deepEqual(ids.filter((id) => !seen.has(id)), []);
+	t.diagnostic(`${KILLS} kills, ${ids.length} jobs, ${lines().length - seen.size} twice`);
 });

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""pip.py VENV: pip installs the folder, and Celery finds the transport by itself. Prints TAP."""
+"""pip.py VENV: pip makes of the folder what can be published, and Celery finds the transport in
+it by itself. Prints TAP."""
+import glob
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -23,15 +27,21 @@ def main(venv):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print("".join(f"# {line}\n" for line in done.stdout.splitlines()), end="")
         return done
-    folder = os.path.dirname(os.getcwd())
+
+    def pip(*words):
+        return run(f"{venv}/bin/pip", "--disable-pip-version-check", *words, "--no-index",
+                   "--no-deps")
+    folder = pathlib.Path.cwd().parent
+    version = re.search(r"^VERSION\s*:=\s*(\S+)", (folder / "../../lib/Makefile").read_text(), re.M)
     run(sys.executable, "-m", "venv", "--system-site-packages", venv)
-    made = run(f"{venv}/bin/pip", "install", "--no-index", "--no-deps",
-               "--disable-pip-version-check", folder)
-    print(f"{'not ok' if made.returncode else 'ok'} 1 - pip installs the folder")
-    said = run(f"{venv}/bin/python", "-W", "ignore", "-c", PROGRAM).stdout
-    ok = said.startswith("timewheel timewheel_kombu.transport ")
-    print(f"{'ok' if ok else 'not ok'} 2 - Celery finds the transport by itself\n1..2")
-    return made.returncode or not ok
+    bad = pip("wheel", "-w", venv, folder).returncode or \
+        pip("install", *glob.glob(f"{venv}/timewheel_kombu-*.whl")).returncode
+    print(f"{'not ok' if bad else 'ok'} 1 - pip makes and installs what can be published")
+    said = run(f"{venv}/bin/python", "-W", "ignore", "-c", PROGRAM).stdout.strip()
+    found = said == f"timewheel timewheel_kombu.transport {version[1]}"
+    print(f"{'ok' if found else 'not ok'} 2 - Celery finds the transport in it, which has the "
+          "library's version\n1..2")
+    return bad or not found
 
 
 sys.exit(main(sys.argv[1]))
