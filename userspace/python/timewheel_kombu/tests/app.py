@@ -28,7 +28,7 @@ def total(numbers):
     return sum(numbers)
 
 
-@app.task(acks_late=True)
+@app.task(acks_late=True, reject_on_worker_lost=True)
 def run(name, seconds=0):
     note(name, time.time())
     time.sleep(seconds)
@@ -42,7 +42,7 @@ def third_time(self):
     return self.request.retries
 
 
-@app.task(acks_late=True)
+@app.task(acks_late=True, reject_on_worker_lost=True)
 def kill_worker():
     note("kill")
     os.kill(int(os.environ.get("VICTIM", os.getpid())), signal.SIGKILL)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kills.py [COUNT]: a ledger over so many kills of the worker and of twjobd, 5 unless it is
+"""kills.py [COUNT]: a ledger over so many kills of the worker and of twjobd, 6 unless it is
 told, while tasks are sent. Each task that was sent has to end. Prints TAP."""
+import os
 import signal
 import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 from daemon import Daemon, eventually
 from worker import Work
@@ -13,7 +15,7 @@ from worker import Work
 from kombu.exceptions import OperationalError
 
 KILLS = ("the worker", "twjobd", "the worker's main process", "twjobd, by SIGTERM",
-         "the worker, by SIGTERM")
+         "the worker, by SIGTERM", "a process of the worker's pool")
 
 
 class Sender(threading.Thread):
@@ -38,6 +40,10 @@ def kill(work, worker, what):
     if what.startswith("twjobd"):
         work.daemon.stop(signal.SIGTERM if "SIGTERM" in what else signal.SIGKILL)
         work.daemon.start()
+        return worker
+    if "pool" in what:
+        pool = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+        os.kill(int(pool[0]), signal.SIGKILL)
         return worker
     if what == "the worker":
         work.kill(worker)
@@ -78,4 +84,4 @@ def main(count):
     return bool(lost)
 
 
-sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5))
+sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else len(KILLS)))

@@ -78,6 +78,15 @@ class Prefork(Case):
         self.assertEqual(job["reason"], b"the lease was over")
         self.assertEqual(len(work.lines()), 2)
 
+    def test_a_task_whose_process_of_the_pool_is_killed_comes_again(self):
+        """As the kernel does it when memory is short. The worker itself goes on."""
+        work, app = self.begin(TRIES=2)
+        work.start("-c", "1")
+        app.kill_worker.delay()
+        eventually(lambda: self.daemon.jobs("celery", "buried"))
+        self.assertEqual(len(work.lines()), 2)
+        self.assertEqual(app.add.delay(1, 2).get(timeout=30), 3)
+
     def test_an_unknown_task_is_buried_with_its_name(self):
         work, app = self.begin()
         work.start("-c", "1")
