@@ -1,8 +1,9 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// kills.php messenger|laravel [COUNT]: a ledger over so many kill -9 of workers, 5 unless it is told, and
-// some more of twjobd, while tasks are sent. Each task that was sent has to end. Prints TAP.
+// kills.php messenger|laravel [COUNT]: a ledger over so many ends of workers, most by kill -9 and some by
+// SIGTERM, 5 unless it is told, and some more of twjobd, while tasks are sent. Each task that was sent has
+// to end. Prints TAP.
 
 require __DIR__.'/tap.php';
 
@@ -60,7 +61,7 @@ for ($kills = $number = 0; $kills < $count; ++$kills) {
 
         return \count($lines()) > $before + 10;
     }, 60);
-    $workers[$kills % 2]->end(\SIGKILL);
+    $workers[$kills % 2]->end($kills % 4 === 3 ? \SIGTERM : \SIGKILL);
     if ($kills % 3 === 1) {
         $daemon->stop($kills % 2 ? \SIGKILL : \SIGTERM);
         $daemon->start();

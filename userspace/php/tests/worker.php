@@ -6,6 +6,8 @@
 
 require __DIR__.'/tap.php';
 
+use Symfony\Component\Messenger\Event\WorkerStartedEvent;
+
 [, $framework, $url, $ledger] = $argv;
 
 function handle(string $name): void
@@ -20,8 +22,12 @@ function handle(string $name): void
 
 if ($framework === 'messenger') {
     require __DIR__.'/bus.php';
-    (new App(transport($url, ['block' => 0.2]), null, static fn (Order $order) => handle($order->name), 1000))
-        ->work(\PHP_INT_MAX);
+    $app = new App(transport($url, ['block' => 0.2]), null, static fn (Order $order) => handle($order->name), 1000);
+    // As messenger:consume does it.
+    pcntl_async_signals(true);
+    $app->events->addListener(WorkerStartedEvent::class,
+        static fn ($event) => pcntl_signal(\SIGTERM, static fn () => $event->getWorker()->stop()));
+    $app->work(\PHP_INT_MAX);
 } else {
     require __DIR__.'/app.php';
     Mail::$handler = static fn (Mail $mail) => handle($mail->name);
