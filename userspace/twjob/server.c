@@ -243,11 +243,21 @@ static const struct refusal {
 	{ "ERR", STATUS_USAGE, NULL },
 };
 
+/* What mends it. A twjobd of this version knows all words that are sent to it. */
+static const char *hint_for(const struct refusal *refusal, const char *text)
+{
+	if (!strncmp(text, "unknown command", 15) || !strncmp(text, "expected ", 9))
+		return "this twjobd is too old: 'apt install timewheel-jobs' upgrades it";
+	if (strstr(text, "too many connections"))
+		return "max-connections in /etc/twjobd.conf is the limit";
+	return refusal->hint;
+}
+
 /* Returns whether the answer is an error. If so, it is told, with what mends it. */
 bool refused(const redisReply *reply, const char *queue, enum status *status)
 {
 	const struct refusal *refusal = refusals;
-	const char *text = reply->str;
+	const char *text = reply->str, *hint;
 	size_t length;
 
 	if (reply->type != REDIS_REPLY_ERROR)
@@ -259,10 +269,10 @@ bool refused(const redisReply *reply, const char *queue, enum status *status)
 		refusal++;
 	if (text[length])
 		text += length + 1;
+	hint = hint_for(refusal, text);
 	*status = trouble(refusal->status, "%s%s%s%s%s%s", queue ? "queue '" : "",
 			  queue ? queue : "", queue ? "': " : "", text,
-			  refusal->hint ? "; " : "",
-			  refusal->hint ? refusal->hint : "");
+			  hint ? "; " : "", hint ? hint : "");
 	return true;
 }
 

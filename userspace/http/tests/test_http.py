@@ -18,7 +18,7 @@ import time
 import unittest
 import urllib.parse
 
-from daemon import Daemon, Proxy, eventually
+from daemon import Daemon, Proxy, eventually, free_port
 from server import Server, Worker, only_job
 
 DAY = 86400
@@ -635,10 +635,10 @@ class Daemons(Case):
 
 
 class Refused(Case):
-    def refused(self, *words):
-        done = subprocess.run(["twjob", "work", "--server", self.daemon.path, *words],
+    def refused(self, *words, server=None, status=2):
+        done = subprocess.run(["twjob", "work", "--server", server or self.daemon.path, *words],
                               capture_output=True, text=True, timeout=30)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, status, done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         return done.stderr
 
@@ -683,12 +683,54 @@ class Refused(Case):
                                                           "on Debian 'apt install timewheel-http' "
                                                           "gets it\n"))
 
+    def hooks(self, **more):
+        return self.refused("--url", self.server.url(), "hooks", **more)
+
     def test_no_such_queue(self):
-        done = subprocess.run(["twjob", "work", "--server", self.daemon.path, "--url",
-                               self.server.url(), "none"], capture_output=True, text=True,
-                              timeout=30)
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("'twjob create' makes one", done.stderr)
+        self.daemon("TW.DROP", "hooks")
+        self.assertIn("'twjob create' makes one", self.hooks(status=3))
+
+    def test_passwords(self):
+        port, path = free_port(), self.folder / "password"
+        daemon = Daemon(f"listen = 127.0.0.1:{port}", "password = right")
+        self.addCleanup(daemon.stop)
+        server = f"127.0.0.1:{port}"
+        self.assertIn("--password-file", self.hooks(server=server, status=4))
+        path.write_text("wrong\n")
+        words = ("--password-file", path, "--url", self.server.url(), "hooks")
+        self.assertIn("'password' in /etc/twjobd.conf",
+                      self.refused(*words, server=server, status=4))
+
+    def test_a_twjobd_that_has_no_room_for_connections(self):
+        port, path = free_port(), self.folder / "password"
+        daemon = Daemon(f"listen = 127.0.0.1:{port}", "password = right", "max-connections = 1")
+        self.addCleanup(daemon.stop)
+        path.write_text("right\n")
+        said = self.refused("--password-file", path, "--url", self.server.url(), "hooks",
+                            server=f"127.0.0.1:{port}", status=6)
+        self.assertIn("max-connections in /etc/twjobd.conf", said)
+
+    def test_a_twjobd_that_is_too_old(self):
+        proxy = Proxy(self.daemon)
+        self.addCleanup(proxy.listener.close)
+        for text in "unknown command 'TW.TAKE'", "expected COUNT, BLOCK or BOUND":
+            proxy.refusals["TW.TAKE"] = [f"ERR {text}"]
+            self.assertIn(f"{text}; this twjobd is too old: 'apt install timewheel-jobs'",
+                          self.hooks(server=proxy.path))
+
+    def test_a_twjobd_that_cannot_be_reached_is_told_once_and_waited_for(self):
+        daemon = Daemon(store="disk")
+        self.addCleanup(daemon.stop)
+        daemon("TW.CREATE", "hooks", "KEEPDONE", 1000)
+        daemon("TW.PUT", "hooks", "x")
+        daemon.stop()
+        worker = Worker(daemon, self.server.url())
+        self.addCleanup(self.end, worker)
+        eventually(lambda: "trying again until" in worker.told())
+        self.assertIn("'systemctl start twjobd' starts it", worker.told())
+        daemon.start()
+        eventually(lambda: len(daemon("TW.DONE", "hooks")[1]) == 1)
+        self.assertEqual(worker.told().count("systemctl"), 1)
 
 
 if __name__ == "__main__":
