@@ -406,6 +406,11 @@ exit(results($tests + [
             }, 'unknown command', 'upgraded');
         }
     },
+    'Composer is told the library\'s version, for it takes no folder without one' => function () {
+        $folder = getenv('TIMEWHEEL_PHP');
+        preg_match('/^VERSION\s*:=\s*(\S+)/m', file_get_contents("$folder/../lib/Makefile"), $found);
+        same($found[1], json_decode(file_get_contents("$folder/composer.json"))->version ?? null);
+    },
     'wrong options and URLs are said so' => function () {
         refused(InvalidArgumentException::class, fn () => transport('timewheel:///s?queues=a'), '"queues"', '"queue"');
         refused(InvalidArgumentException::class, fn () => transport('timewheel://'), 'timewheel:///run/twjobd/socket');
