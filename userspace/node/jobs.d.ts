@@ -89,7 +89,10 @@ export interface WorkerOptions {
 export class Worker extends EventEmitter {
 	constructor(queue: string, handler: (job: Job) => unknown, options?: WorkerOptions);
 	on(event: 'failed', listener: (job: Job, error: unknown) => void): this;
-	/** What twjobd refuses; the worker goes on. Without a listener it is a warning. */
+	/**
+	 * What twjobd refuses, or UNAVAILABLE if it cannot be reached; the worker goes on. Without a
+	 * listener it is a warning.
+	 */
 	on(event: 'error', listener: (error: JobError) => void): this;
 	/** Takes no more jobs, and waits for the jobs that the handler has. */
 	close(): Promise<void>;

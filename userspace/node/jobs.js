@@ -52,7 +52,7 @@ function explained(error, where) {
 	const code = /^[A-Z]+/.exec(error.message)?.[0];
 	const advice = TOLD.find(([text]) => text.test(error.message))?.[1] ?? ADVICE[code];
 
-	if (error.name === 'MaxRetriesPerRequestError' || error.code === 'ECONNREFUSED')
+	if (error.name === 'MaxRetriesPerRequestError' || error.syscall)
 		return new JobError(`UNAVAILABLE twjobd does not answer at ${where}: is it running?`,
 			{ cause: error });
 	return new JobError(error.message + (advice ? `: ${advice}` : ''), { cause: error });
@@ -199,6 +199,7 @@ class Worker extends EventEmitter {
 	#jobs = new Map();
 	#waiting = [];
 	#closing = false;
+	#said = '';
 	#running;
 
 	constructor(queue, handler, { concurrency = 1, lease, server = '/run/twjobd/socket' } = {}) {
@@ -210,6 +211,8 @@ class Worker extends EventEmitter {
 		this.#concurrency = concurrency;
 		this.#takes = connect(server, { maxRetriesPerRequest: null,
 			connectionName: this.#name });
+		this.#takes.on('error', (error) => this.#hindered(error));
+		this.#takes.on('ready', () => { this.#said = ''; });
 		this.#answers = connect(server, { maxRetriesPerRequest: null });
 		this.#keep(lease);
 		this.#running = this.#run();
@@ -229,8 +232,19 @@ class Worker extends EventEmitter {
 	}
 
 	#tell(error) {
-		const told = explained(error, whereOf(this.#answers.options));
+		this.#say(explained(error, whereOf(this.#answers.options)));
+	}
 
+	// What is in the way of taking jobs is told once, for it is tried again and again.
+	#hindered(error) {
+		const told = explained(error, whereOf(this.#takes.options));
+
+		if (this.#said !== told.message && !this.#closing)
+			this.#say(told);
+		this.#said = told.message;
+	}
+
+	#say(told) {
 		if (this.listenerCount('error'))
 			this.emit('error', told);
 		else
@@ -251,12 +265,15 @@ class Worker extends EventEmitter {
 		const count = String(this.#concurrency - this.#jobs.size);
 
 		try {
-			return await this.#takes.callBuffer('TW.TAKE', this.#queue, 'COUNT', count,
-				'BLOCK', String(BLOCK)) ?? [];
+			const jobs = await this.#takes.callBuffer('TW.TAKE', this.#queue, 'COUNT', count,
+				'BLOCK', String(BLOCK));
+
+			this.#said = '';
+			return jobs ?? [];
 		} catch (error) {
 			if (!this.#closing) {
 				// The queue may be made, or its jobs loaded, later.
-				this.#tell(error);
+				this.#hindered(error);
 				await sleep(AGAIN);
 			}
 			return [];

@@ -222,6 +222,22 @@ func TestAHandlerThatComputesForLongLosesNoLease(t *testing.T) {
 	}
 }
 
+func TestExtensionsAreForAsLongAsTheWorkerSays(t *testing.T) {
+	d := newDaemon(t)
+	queue := d.queue("LEASE", 2)
+	d.works(&Worker{Queue: queue.name, Lease: 10 * time.Minute,
+		Handler: func(_ context.Context, job *Job) error {
+			until(func() bool {
+				left, _ := strconv.Atoi(d.get(queue, job.ID)["lease_left_ms"])
+				return left > 100000
+			})
+			return nil
+		}})
+	add(t, queue, "x", Options{})
+	d.empty(queue)
+	equal(t, d.stats(queue, "lapsed"), "0")
+}
+
 func TestAHandlerIsToldThatItsJobIsLost(t *testing.T) {
 	d := newDaemon(t)
 	queue := d.queue("LEASE", 0.3)

@@ -242,6 +242,16 @@ check('a handler that computes for long loses no lease', async (t) => {
 	assert.deepEqual(worker.told, []);
 });
 
+check('extensions are for as long as the worker says', async (t) => {
+	const queue = await made(t, 'LEASE', '2');
+
+	working(t, queue, (job) => until(async () =>
+		(await told(queue, job.id)).lease_left_ms > 100_000), { lease: 600_000 });
+	await queue.add('x');
+	await until(async () => await figure(queue, 'jobs') === 0);
+	assert.equal(await figure(queue, 'lapsed'), 0);
+});
+
 check('a handler is told that its job is lost', async (t) => {
 	const queue = await made(t, 'LEASE', '0.3');
 	const worker = working(t, queue, async (job) => {
@@ -318,7 +328,39 @@ check('workers go on when twjobd is killed and comes again', async (t) => {
 	await until(async () => await figure(queue, 'jobs') === 0);
 	assert.deepEqual([...seen].sort((a, b) => a - b), ids);
 	for (const error of worker.told)
-		assert.equal(error.code, 'STALE');
+		assert.match(error.code, /^(STALE|UNAVAILABLE)$/);
+});
+
+check('what is in the way of a worker is told once, and it goes on', async (t) => {
+	const queue = await made(t);
+	const begin = async (advice) => {
+		const got = [];
+		const worker = working(t, queue, (job) => { got.push(job.id); });
+
+		await until(() => worker.told.length);
+		assert.match(worker.told[0].message, advice);
+		await sleep(1_500);
+		assert.equal(worker.told.length, 1);
+		return async () => {
+			const { id } = await queue.add('x');
+
+			await until(() => got.length);
+			assert.deepEqual(got, [id]);
+			await worker.close();
+		};
+	};
+
+	t.after(() => twjobd.signalCode && start());
+	await kill();
+	const away = await begin(/^UNAVAILABLE .*: is it running\?$/);
+
+	await start();
+	await away();
+	await redis.call('TW.DROP', queue.name);
+	const dropped = await begin(/^NOQUEUE .*: make it with "twjob create"$/);
+
+	await redis.call('TW.CREATE', queue.name);
+	await dropped();
 });
 
 check('errors say what to do', async (t) => {

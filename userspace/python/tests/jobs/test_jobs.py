@@ -288,6 +288,16 @@ class Workers(Case):
                 self.assertEqual(daemon.stats(queue.name)["lapsed"], 0)
         self.each(test)
 
+    def test_extensions_are_for_as_long_as_the_worker_says(self) -> None:
+        def test(kind: Any) -> None:
+            queue = self.queue("LEASE", 2)
+            self.work(kind, queue, lambda job: eventually(
+                lambda: self.told(queue, job.id)["lease_left_ms"] > 100000), lease=600)
+            queue.add("x")
+            self.empty(queue)
+            self.assertEqual(daemon.stats(queue.name)["lapsed"], 0)
+        self.each(test)
+
     def test_a_handler_is_told_that_its_job_is_lost(self) -> None:
         def test(kind: Any) -> None:
             queue, ended = self.queue("LEASE", 0.3), threading.Event()
