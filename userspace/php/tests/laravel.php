@@ -4,11 +4,6 @@
 // The driver with Laravel's own queue, worker and bus. Prints TAP.
 
 require __DIR__.'/tap.php';
-
-if (!class_exists(Illuminate\Queue\Worker::class)) {
-    echo "ok 1 - the driver of Laravel # SKIP Debian has no illuminate/queue for this release\n1..1\n";
-    exit(0);
-}
 require __DIR__.'/app.php';
 
 use Illuminate\Queue\Events\JobFailed;
