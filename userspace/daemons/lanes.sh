@@ -37,7 +37,7 @@ lane_jobs()
 	attempt "twjob-http builds without a warning" http CFLAGS="-O2 -g -Werror"
 	# These tests sleep most of the time, on the host, and can run beside a guest.
 	{
-		for host in postgresql takeover play sockets process; do
+		for host in postgresql takeover play sockets clients process; do
 			planned make -s -C userspace/daemons OUTPUT="$build" check-$host
 		done
 		planned make -s -C userspace/node check-jobs OUTPUT="$out/jobs/node" \

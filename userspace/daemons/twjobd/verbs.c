@@ -22,13 +22,13 @@ static const struct verb {
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 17, MAY_PUT, QUEUE | GATHER, verb_put },
+	{ "TW.PUT", 3, MAX_ARGS, MAY_PUT, QUEUE | GATHER, verb_put },
 	{ "TW.TAKE", 2, MAX_ARGS, MAY_TAKE, 0, verb_take },
 	{ "TW.ACK", 3, MAX_ARGS, MAY_ANSWER, QUEUE | GATHER, verb_ack },
 	{ "TW.NACK", 3, 8, MAY_ANSWER, QUEUE | GATHER, verb_nack },
 	{ "TW.EXTEND", 3, MAX_ARGS, MAY_ANSWER, QUEUE, verb_extend },
 	{ "TW.BURY", 3, 5, MAY_ANSWER, QUEUE | GATHER, verb_bury },
-	{ "TW.EVERY", 5, 17, MAY_PUT | MAY_CANCEL, QUEUE | GATHER, verb_every },
+	{ "TW.EVERY", 5, MAX_ARGS, MAY_PUT | MAY_CANCEL, QUEUE | GATHER, verb_every },
 	{ "TW.CANCEL", 3, 3, MAY_CANCEL, QUEUE | GATHER, verb_cancel },
 	{ "TW.CANCELKEY", 3, 3, MAY_CANCEL, QUEUE | KEY | GATHER, verb_cancel },
 	{ "TW.MOVE", 5, 5, MAY_CANCEL, QUEUE | GATHER, verb_move },
@@ -45,7 +45,7 @@ static const struct verb {
 	{ "TW.STATS", 1, 1, MAY_LOOK, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, MAY_LOOK, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, MAY_LOOK, 0, verb_queues },
-	{ "TW.CREATE", 2, 18, MAY_ADMIN, FRESH, verb_create },
+	{ "TW.CREATE", 2, MAX_ARGS, MAY_ADMIN, FRESH, verb_create },
 	{ "TW.DROP", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_drop },
 	{ "TW.PAUSE", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_pause },
 	{ "TW.RESUME", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_resume },

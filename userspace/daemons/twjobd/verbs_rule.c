@@ -6,7 +6,7 @@
 #include "rule.h"
 #include "verbs.h"
 
-#define OPTIONS	"TZ zone, MISSED last|all|none, OVERLAP, LEASE, TRIES or BACKOFF before the body"
+#define OPTIONS	"TZ zone, MISSED last|all|none, OVERLAP, LEASE, TRIES, BACKOFF or GROUP before the body"
 
 static bool copy_text(struct request *request, struct bytes arg, char *text, size_t size)
 {

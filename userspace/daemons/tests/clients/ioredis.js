@@ -4,8 +4,7 @@
 // command with a word like "cut-a" has been carried out, before its answer.
 'use strict';
 const Redis = require('ioredis');
-const { allVerbs, blocks, errorOf, expect, expectNumbers, run, sleep } =
-	require('./client.js');
+const { blocks, errorOf, expect, expectNumbers, run, sleep } = require('./client.js');
 
 const [port, proxy] = process.argv.slice(2).map(Number);
 
@@ -75,7 +74,6 @@ async function neverEnds()
 run(async () => {
 	const redis = connect(port);
 
-	await allVerbs(([verb, ...args]) => redis.call(verb, ...args));
 	await pipelines(redis);
 	const blocking = redis.duplicate();
 

@@ -3,8 +3,7 @@
 // node-redis.js PORT PROXY: tests node-redis with twjobd. See ioredis.js.
 'use strict';
 const { createClient, createClientPool } = require('redis');
-const { allVerbs, blocks, errorOf, expect, expectNumbers, run, sleep } =
-	require('./client.js');
+const { blocks, errorOf, expect, expectNumbers, run, sleep } = require('./client.js');
 
 const [port, proxy] = process.argv.slice(2).map(Number);
 
@@ -83,10 +82,7 @@ async function isToldNotToQueue()
 
 run(async () => {
 	const client = await connect(port);
-	const newer = await connect(port, { RESP: 3 });
 
-	await allVerbs((words) => client.sendCommand(words));
-	await allVerbs((words) => newer.sendCommand(words));
 	await pipelines(client);
 	await pools();
 	const blocking = client.duplicate();

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../twjobd/allow.h"
 #include "../../twjobd/holder.h"
 #include "../../twjobd/keep.h"
 #include "../../twjobd/take.h"
@@ -93,6 +94,9 @@ static void begin(void)
 		.prefix = "fuzz-", .password = "secret", .max_body = 4096, .machines = 1,
 	};
 	max_connections = 10;
+	/* The first client is root, which may do all. */
+	if (allow_parse(NULL, config.allow, "q put,take,cancel,look uid=1"))
+		abort();
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();
@@ -111,15 +115,19 @@ static void begin(void)
 
 static void begin_clients(void)
 {
+	LIST_INIT(&clients_all);
 	for (int i = 0; i < 2; i++) {
 		multi_forget(&clients[i]);
 		holder_end(&clients[i]);
 		answers[i].length = 0;
 		clients[i] = (struct client) {
 			.reply = { &answers[i], 2 },
+			.number = i + 1,
+			.uid = i,
 			.known = i == 0,
 			.resume = resume,
 		};
+		LIST_INSERT_HEAD(&clients_all, &clients[i], all);
 	}
 	strcpy(job, "1");
 	strcpy(receipt, "1-1-1-1");
@@ -407,7 +415,8 @@ static const char * const words[] = {
 	"0.5", "1000", "99999999999999999999", "-1", "1e9", "2026-12-24T15:22:35+01:00",
 	"2026-13-99T25:61:61Z", "k", "l", "secret", "user", "SETNAME", "SETINFO", "ID",
 	"INFO", "LIST", "UNBLOCK", "GETNAME", "LIB-NAME", "GET",
-	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
+	"LIB-VER", "NO-EVICT", "NO-TOUCH", "3", "body", "0-0-0-0",
+	"ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
 	"KEEPBURIED", "KEEPDONE", "UNIQUE", "done",
@@ -430,6 +439,24 @@ static void tell(int signal)
 	_exit(1);
 }
 
+/* Writes a transaction of commands that are hardly ever refused, so that all are carried out. */
+static size_t transaction_by_chance(char *at)
+{
+	static const char * const commands[] = {
+		"TW.PUT q b", "TW.PUT q b KEY k", "TW.PUT q b KEY l REPLACE UNIQUE 9",
+		"TW.PUT q b GROUP k", "TW.EVERY q r @hourly b", "TW.CANCELKEY q k",
+		"TW.MOVE q # IN 1", "TW.MOVEKEY q l IN 0", "TW.KICK q #", "TW.DELETE q #",
+		"TW.CANCEL q 1", "TW.GETKEY q k", "TW.GET q #", "TW.ACK q %", "TW.NACK q % UNTRIED",
+		"TW.NACK q % IN 1", "TW.BURY q % REASON k", "PING k", "ECHO k",
+	};
+	size_t length = sprintf(at, "TW.TAKE q\nMULTI\n");
+
+	for (int i = rand() % 4; i >= 0; i--)
+		length += sprintf(at + length, "%s\n",
+				  commands[rand() % ARRAY_SIZE(commands)]);
+	return length + sprintf(at + length, rand() % 8 ? "EXEC\n" : "DISCARD\n");
+}
+
 /* Writes lines of words by chance. Half of them begin as most commands do. */
 static size_t by_chance(void)
 {
@@ -446,6 +473,8 @@ static size_t by_chance(void)
 		length += sprintf(text + length,
 				  "TW.CREATE q LIMIT 2 GROUPLIMIT 1\nTW.PUT q b GROUP k\n"
 				  "TW.PUT q b GROUP k KEY l\nTW.TAKE q\nTW.TAKE q\n");
+	while (!printing && rand() % 2)
+		length += transaction_by_chance(text + length);
 	for (int i = rand() % LINES; i >= 0 && length + 64 * WORDS < sizeof(text); i--) {
 		length += sprintf(text + length, "%s%s", rand() % 16 ? "" : "+",
 				  words[rand() % (VERBS - 3 * !rules)]);

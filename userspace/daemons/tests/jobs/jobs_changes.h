@@ -14,6 +14,9 @@
 #define BATCH		6
 #define MAX_BODY	30000
 #define HOUR_MS		3600000
+/* TW.GET tells so many names and values more of a job with these options. */
+#define OPTIONS		"LEASE 99 TRIES 9 BACKOFF 1 2 GROUP g"
+#define TOLD_OPTIONS	10
 
 enum command {
 	NONE, PUT, MOVE, CANCEL
@@ -21,12 +24,13 @@ enum command {
 
 /*
  * A version tells what a job is after the change of this number. @by is the command of the
- * change, or NONE.
+ * change, or NONE. @together: all changes of the batch are there, or none. @done: a worker has
+ * done the job, which the daemon tells.
  */
 struct version {
 	int change;
 	enum command by;
-	bool gone, buried, failed;
+	bool gone, buried, failed, together, options, done;
 	long long due;		/* ms, 0: not known */
 	unsigned int body;
 };
@@ -94,6 +98,7 @@ static inline struct version *new_version(struct job *job, enum command by)
 	*version = version[-1];
 	version->change = ++changes;
 	version->by = by;
+	version->together = false;
 	return version;
 }
 
@@ -104,9 +109,10 @@ static inline void new_body(struct version *version)
 	version->due = later();
 }
 
-/* A batch has a few changes at once, each of another job. */
+/* A batch has a few changes at once, each of another job. @together: a batch is a transaction. */
 struct batch {
 	int count;
+	bool together;
 	struct job *jobs[BATCH];
 };
 
@@ -138,12 +144,14 @@ static inline void decide(struct job *job)
 	struct version *version;
 
 	version = new_version(job, what < 50 ? PUT : what < 80 ? MOVE : CANCEL);
-	if (version->by == PUT)
+	if (version->by == PUT) {
 		new_body(version);
-	else if (version->by == MOVE)
+		version->options = rand() % 2;
+	} else if (version->by == MOVE) {
 		version->due = later();
-	else
+	} else {
 		version->gone = true;
+	}
 }
 
 /* Sends a change. All these commands may be repeated. */
@@ -152,7 +160,9 @@ static inline void send_change(redisContext *client, struct job *job)
 	const struct version *version = latest(job);
 
 	if (version->by == PUT)
-		redisAppendCommand(client, "TW.PUT q %s KEY key-%d AT %lld REPLACE",
+		redisAppendCommand(client, version->options ?
+				   "TW.PUT q %s KEY key-%d AT %lld REPLACE " OPTIONS :
+				   "TW.PUT q %s KEY key-%d AT %lld REPLACE",
 				   body_of(version->body), (int)(job - jobs),
 				   version->due);
 	else if (version->by == MOVE)
@@ -183,33 +193,61 @@ static inline void take_answer(struct job *job, const redisReply *reply, bool re
 
 static inline struct batch decide_batch(int count)
 {
-	struct batch batch = { };
+	struct batch batch = { .together = rand() % 2 };
 
 	while (batch.count < count) {
 		struct job *job = pick_job(&batch);
 
 		decide(job);
+		latest(job)->together = batch.together;
 		batch.jobs[batch.count++] = job;
 	}
 	return batch;
 }
 
+/* Returns how many changes were answered: all changes of a transaction, or none. */
+static inline int take_answers(redisContext *client, const struct batch *batch, bool repeated)
+{
+	redisReply *reply = NULL;
+	int answered = 0;
+
+	/* The answers to MULTI and to what it gathers say nothing. */
+	for (int i = 0; batch->together && i <= batch->count; i++) {
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			return 0;
+		freeReplyObject(reply);
+	}
+	if (batch->together) {
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			return 0;
+		if (reply->elements != (size_t)batch->count)
+			complain("a transaction was answered %s", as_text(reply));
+		for (; answered < (int)reply->elements; answered++)
+			take_answer(batch->jobs[answered], reply->element[answered], repeated);
+		freeReplyObject(reply);
+		return answered;
+	}
+	for (; answered < batch->count; answered++) {
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			break;
+		take_answer(batch->jobs[answered], reply, repeated);
+		freeReplyObject(reply);
+	}
+	return answered;
+}
+
 /* Returns how many changes were answered. */
 static inline int send_batch(redisContext *client, const struct batch *batch, bool repeated)
 {
-	int answered = 0;
+	int answered;
 
+	if (batch->together)
+		redisAppendCommand(client, "MULTI");
 	for (int i = 0; i < batch->count; i++)
 		send_change(client, batch->jobs[i]);
-	for (int i = 0; i < batch->count; i++) {
-		redisReply *reply = NULL;
-
-		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
-			break;
-		take_answer(batch->jobs[i], reply, repeated);
-		freeReplyObject(reply);
-		answered++;
-	}
+	if (batch->together)
+		redisAppendCommand(client, "EXEC");
+	answered = take_answers(client, batch, repeated);
 	if (answered == batch->count)
 		disk_mark(changes);
 	return answered;
@@ -273,6 +311,7 @@ static inline void work_on_one(redisContext *client, int how)
 		version = new_version(job, NONE);
 	}
 	version->gone = true;
+	version->done = true;
 	answers(client, "1", "TW.ACK q %s", taken.receipt);
 }
 
@@ -284,7 +323,8 @@ static inline bool is_version(const redisReply *reply, const struct version *ver
 	if (reply->type == REDIS_REPLY_NIL || version->gone)
 		return reply->type == REDIS_REPLY_NIL && version->gone;
 	return reply->type == REDIS_REPLY_ARRAY &&
-	       reply->elements == (version->failed ? 16 : 12) &&
+	       reply->elements == (version->failed ? 16 : 12) +
+				  (version->options ? TOLD_OPTIONS : 0UL) &&
 	       (!version->failed || !strcmp(field[15]->str, "why")) &&
 	       field[11]->str && !strcmp(field[3]->str, "buried") == version->buried &&
 	       (!version->due || field[5]->integer == version->due) &&
@@ -292,10 +332,11 @@ static inline bool is_version(const redisReply *reply, const struct version *ver
 }
 
 /*
- * Tells whether the job is as after the change @from, or as after a change up to @to, which was
- * under way.
+ * Returns the version that the job has: the one after the change @from, or after a change up to
+ * @to, which was under way. NULL: the job has none of these versions.
  */
-static inline bool is_right(const struct job *job, const redisReply *reply, int from, int to)
+static inline const struct version *found(const struct job *job, const redisReply *reply,
+					  int from, int to)
 {
 	int i = job->count - 1;
 
@@ -303,28 +344,67 @@ static inline bool is_right(const struct job *job, const redisReply *reply, int 
 		i--;
 	for (; job->versions[i].change > from; i--)
 		if (is_version(reply, &job->versions[i]))
-			return true;
-	return is_version(reply, &job->versions[i]);
+			return &job->versions[i];
+	return is_version(reply, &job->versions[i]) ? &job->versions[i] : NULL;
+}
+
+/* Counts a change that was under way and is a part of a transaction, as done or as not done. */
+static inline void count_together(const struct job *job, const struct version *version,
+				  int from, int to, int together[2])
+{
+	for (int i = 0; i < job->count; i++)
+		if (job->versions[i].together && job->versions[i].change > from &&
+		    job->versions[i].change <= to)
+			together[version == &job->versions[i]]++;
+}
+
+static inline int done_by(int change)
+{
+	int count = 0;
+
+	for (int i = 0; i < job_count; i++)
+		count += latest(&jobs[i])->done && latest(&jobs[i])->change <= change;
+	return count;
+}
+
+/* Checks that the jobs that the daemon calls done were done by then, or were under way. */
+static inline void check_done(redisContext *client, int from, int to, const char *when)
+{
+	redisReply *reply = say(client, "TW.DONE q COUNT 1000");
+	int told = reply && reply->type == REDIS_REPLY_ARRAY ? reply->element[1]->elements : -1;
+
+	if (told < done_by(from) || told > done_by(to))
+		complain("%s: %d jobs are done, and %d to %d should be", when, told,
+			 done_by(from), done_by(to));
+	if (reply)
+		freeReplyObject(reply);
 }
 
 /* Checks that all jobs are as they were at that time, and that there are no other jobs. */
 static inline void check_jobs(redisContext *client, int from, int to, const char *when)
 {
-	int there = 0;
+	int there = 0, together[2] = { };
 
 	for (int i = 0; i < job_count; i++)
 		redisAppendCommand(client, "TW.GET q %lld", jobs[i].id);
 	for (int i = 0; i < job_count; i++) {
+		const struct version *version;
 		redisReply *reply = NULL;
 
 		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
 			break;
-		if (!is_right(&jobs[i], reply, from, to))
+		version = found(&jobs[i], reply, from, to);
+		count_together(&jobs[i], version, from, to, together);
+		if (!version)
 			complain("%s: the job %lld is %s", when, jobs[i].id,
 				 as_text(reply));
 		there += reply->type == REDIS_REPLY_ARRAY;
 		freeReplyObject(reply);
 	}
+	check_done(client, from, to, when);
+	if (together[false] && together[true])
+		complain("%s: a transaction has %d of its changes, and lacks %d", when,
+			 together[true], together[false]);
 	if (figure(client, "q", "jobs") != there)
 		complain("%s: %d jobs, counted as %lld", when, there,
 			 figure(client, "q", "jobs"));

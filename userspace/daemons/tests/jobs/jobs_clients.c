@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unchanged clients of Redis with twjobd: every verb of ../clients/verbs.txt, their
- * pools, pipelines and takes that wait, and connections that end after the daemon has
- * committed and before its answer comes. With the settings of twjob-protocol(7) no
- * job is put twice then.
+ * Unchanged clients of Redis with twjobd: their pools, pipelines and takes that wait, and
+ * connections that end after the daemon has committed and before its answer comes. With the
+ * settings of twjob-protocol(7) no job is put twice then. Their verbs are in ../clients/verbs.
  */
 #include <netinet/in.h>
 
@@ -234,51 +233,6 @@ static int count_bodies(redisContext *client, const char *queue, const char *bod
 		TH_LOG("jobs \"%s\" of %s", body, queue);		\
 	}
 
-/* A line of verbs.txt has these words. */
-struct line {
-	int count;
-	char *words[16];
-	char *wanted;
-	char text[256];
-};
-
-/* Commands refer to these values as $id and $receipt. */
-struct known {
-	char id[24], receipt[128];
-};
-
-static bool read_line(FILE *file, struct known *known, struct line *line)
-{
-	char *at;
-
-	line->count = 0;
-	if (!fgets(line->text, sizeof(line->text), file))
-		return false;
-	line->text[strcspn(line->text, "\n")] = '\0';
-	line->wanted = strstr(line->text, " => ");
-	*line->wanted = '\0';
-	line->wanted += 4;
-	for (at = strtok(line->text, " "); at; at = strtok(NULL, " ")) {
-		if (!strcmp(at, "$id"))
-			at = known->id;
-		else if (!strcmp(at, "$receipt"))
-			at = known->receipt;
-		line->words[line->count++] = at;
-	}
-	return true;
-}
-
-static bool is_answer(const char *answer, const char *wanted)
-{
-	if (!strcmp(wanted, "#"))
-		return *answer && strspn(answer, "0123456789") == strlen(answer);
-	if (!strcmp(wanted, "[]"))
-		return answer[0] == '[';
-	if (!strcmp(wanted, "..."))
-		return strlen(answer) > 100;
-	return !strcmp(answer, wanted);
-}
-
 static redisContext *connect_password(int port)
 {
 	redisContext *client = redisConnect("127.0.0.1", port);
@@ -288,33 +242,6 @@ static redisContext *connect_password(int port)
 		abort();
 	freeReplyObject(reply);
 	return client;
-}
-
-TEST_F_TIMEOUT(clients, hiredis_every_verb, 60)
-{
-	redisContext *client = connect_password(PORT);
-	FILE *file = fopen("verbs.txt", "r");
-	struct known known = { };
-	struct line line;
-
-	ASSERT_NE(NULL, file);
-	while (read_line(file, &known, &line)) {
-		redisReply *reply = redisCommandArgv(client, line.count,
-						     (const char **)line.words, NULL);
-
-		EXPECT_TRUE(is_answer(as_text(reply), line.wanted)) {
-			TH_LOG("%s: %s, not %s", line.words[0], as_text(reply),
-			       line.wanted);
-		}
-		if (!strcmp(line.words[0], "TW.PUT") && line.wanted[0] == '#')
-			snprintf(known.id, sizeof(known.id), "%lld", reply->integer);
-		if (!strcmp(line.words[0], "TW.TAKE") && reply->elements == 1)
-			snprintf(known.receipt, sizeof(known.receipt), "%s",
-				 reply->element[0]->element[2]->str);
-		freeReplyObject(reply);
-	}
-	fclose(file);
-	redisFree(client);
 }
 
 /* hiredis says that the connection has ended, and does nothing by itself. */
@@ -335,91 +262,6 @@ TEST_F_TIMEOUT(clients, hiredis_is_cut, 60)
 	EXPECT_JOBS(1, "unkeyed", "cut-a");
 	EXPECT_JOBS(0, "unkeyed", "more");
 	EXPECT_JOBS(1, "keyed", "cut-b");
-}
-
-/* redis-cli is run with pipes. Its answers are lines of values with commas between them. */
-struct cli {
-	FILE *to, *from;
-	pid_t pid;
-	char line[65536];
-};
-
-static void start_cli(struct cli *cli, int port)
-{
-	char command[128];
-	int to[2], from[2];
-
-	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
-		abort();
-	snprintf(command, sizeof(command), "exec " REDIS_CLI " %d", port);
-	cli->pid = fork();
-	if (!cli->pid) {
-		dup2(to[0], STDIN_FILENO);
-		dup2(from[1], STDOUT_FILENO);
-		execl("/bin/sh", "sh", "-c", command, NULL);
-		_exit(127);
-	}
-	close(to[0]);
-	close(from[1]);
-	cli->to = fdopen(to[1], "w");
-	cli->from = fdopen(from[0], "r");
-}
-
-static void end_cli(struct cli *cli)
-{
-	fclose(cli->to);
-	fclose(cli->from);
-	waitpid(cli->pid, NULL, 0);
-}
-
-static const char *ask_cli(struct cli *cli, const struct line *line)
-{
-	for (int i = 0; i < line->count; i++)
-		fprintf(cli->to, "%s ", line->words[i]);
-	fprintf(cli->to, "\n");
-	fflush(cli->to);
-	if (!fgets(cli->line, sizeof(cli->line), cli->from))
-		return "ended";
-	cli->line[strcspn(cli->line, "\n")] = '\0';
-	return cli->line;
-}
-
-/* Tells whether a line is what verbs.txt wants, as far as redis-cli shows it. */
-static bool is_line(const char *text, const char *wanted)
-{
-	if (wanted[0] == '[')
-		return !strncmp(text, "\"", 1) || (*text && strchr(text, ','));
-	if (!strcmp(wanted, "nil"))
-		return !strcmp(text, "NULL") || !strcmp(text, "NIL");
-	if (!strncmp(text, "ERROR,\"", 7))
-		return !strncmp(text + 7, wanted, strlen(wanted));
-	if (text[0] == '"' && wanted[0] != '.')
-		return !strncmp(text + 1, wanted, strlen(wanted));
-	return is_answer(text, wanted);
-}
-
-TEST_F_TIMEOUT(clients, redis_cli_every_verb, 60)
-{
-	FILE *file = fopen("verbs.txt", "r");
-	struct known known = { };
-	struct line line;
-	struct cli cli;
-
-	ASSERT_NE(NULL, file);
-	start_cli(&cli, PORT);
-	while (read_line(file, &known, &line)) {
-		const char *answer = ask_cli(&cli, &line);
-
-		EXPECT_TRUE(is_line(answer, line.wanted)) {
-			TH_LOG("%s: %s, not %s", line.words[0], answer, line.wanted);
-		}
-		if (!strcmp(line.words[0], "TW.PUT") && line.wanted[0] == '#')
-			snprintf(known.id, sizeof(known.id), "%.20s", answer);
-		if (!strcmp(line.words[0], "TW.TAKE") && line.wanted[0] == '[')
-			sscanf(answer, "\"v\",%*d,\"%127[^\"]", known.receipt);
-	}
-	fclose(file);
-	end_cli(&cli);
 }
 
 /* redis-cli sends nothing twice, neither a command of the shell nor a typed command. */

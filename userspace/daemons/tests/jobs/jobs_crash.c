@@ -23,7 +23,10 @@ static const char * const names[] = {
 	"none", "delayed", "ready", "held", "buried", "done",
 };
 
-/* The life of a job has commands, and a state after each command. */
+/*
+ * The life of a job has commands, and a state after each command. A transaction has "|" between
+ * its commands. It ends the job and puts another one, which goes on with the life.
+ */
 static const struct step {
 	const char *command;	/* %lld: the job's number, %s: its receipt */
 	enum state then;
@@ -36,10 +39,16 @@ static const struct step {
 	{ "TW.TAKE q", HELD },
 	{ "TW.NACK q %s", READY },
 	{ "TW.TAKE q", HELD },
+	{ "TW.NACK q %s UNTRIED", READY },
+	{ "TW.TAKE q", HELD },
 	{ "TW.BURY q %s", BURIED },
 	{ "TW.KICK q %lld", READY },
 	{ "TW.TAKE q", HELD },
 	{ "TW.ACK q %s", NONE },
+	{ "TW.PUT q body", READY },
+	{ "TW.TAKE q", HELD },
+	{ "MULTI|TW.ACK q %s|TW.PUT q body IN 100|EXEC", DELAYED },
+	{ "TW.CANCEL q %lld", NONE },
 	{ "TW.PUT q body LEASE 50 TRIES 9 BACKOFF 99 99", READY },
 	{ "TW.TAKE q", HELD },
 	{ "TW.NACK q %s REASON why", DELAYED },
@@ -141,6 +150,27 @@ static enum state state_of(redisContext *client, long long id)
 	return state;
 }
 
+/* Returns the answer to a command, or to the last command of a transaction. */
+static redisReply *send_line(redisContext *client, char *line)
+{
+	redisReply *reply = NULL;
+	char *rest;
+
+	for (line = strtok_r(line, "|", &rest); line; line = strtok_r(NULL, "|", &rest)) {
+		if (reply)
+			freeReplyObject(reply);
+		reply = redisCommand(client, line);
+		if (!reply || reply->type == REDIS_REPLY_ERROR)
+			break;
+	}
+	return reply;
+}
+
+static bool is_transaction(const char *command)
+{
+	return !strncmp(command, "MULTI", 5);
+}
+
 /* Sends the command of a step. Returns whether the command was answered. */
 static bool run_step(redisContext *client, const struct step *step,
 		     long long *id, char receipt[128])
@@ -153,16 +183,18 @@ static bool run_step(redisContext *client, const struct step *step,
 		snprintf(line, sizeof(line), step->command, receipt);
 	else
 		snprintf(line, sizeof(line), step->command, *id);
-	reply = redisCommand(client, line);
+	reply = send_line(client, line);
 	if (!reply)
 		return false;
 	if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL) {
-		printf("# %s: %s\n", line, as_text(reply));
+		printf("# %s: %s\n", step->command, as_text(reply));
 		abort();
 	}
 	if (!strncmp(line, "TW.PUT", 6))
 		*id = reply->type == REDIS_REPLY_INTEGER ?
 		      reply->integer : reply->element[0]->integer;
+	if (is_transaction(line))
+		*id = reply->element[1]->integer;
 	if (!strncmp(line, "TW.TAKE", 7))
 		snprintf(receipt, 128, "%s",
 			 reply->element[0]->element[2]->str);
@@ -231,7 +263,7 @@ static int acks_before(int step)
 	int acks = 0;
 
 	for (int i = 0; i < step; i++)
-		acks += !strncmp(steps[i].command, "TW.ACK", 6);
+		acks += !!strstr(steps[i].command, "TW.ACK");
 	return acks;
 }
 
@@ -278,7 +310,7 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 	long long id = -1;
 	int step = live_until(self, kind, at, &id);
 	const char *command = step < STEPS ? steps[step].command : "";
-	bool put = !strncmp(command, "TW.PUT", 6);
+	bool put = !strncmp(command, "TW.PUT", 6) || is_transaction(command);
 	enum state before = step ? after_crash(steps[step - 1].then) : NONE;
 	enum state then = step < STEPS ? after_crash(steps[step].then) : before;
 	enum state found;
@@ -289,7 +321,7 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 	destroy_wheel("other");
 	self->daemon = start_daemon();
 	client = connect_daemon();
-	if (put && before == NONE)
+	if (put && (before == NONE || is_transaction(command)))
 		id = only_job(client);
 	found = state_of(client, id);
 	EXPECT_TRUE(found == before || found == then) {

@@ -9,7 +9,8 @@
  * J3	no job is handed out more often than its queue tells
  * J4	kill -9 at any moment; what workers hold stays theirs if the service manager has
  *	the wheel's file
- * J6	answers, store and wheel agree; and no queue's workers have more jobs than its LIMIT
+ * J6	answers, store and wheel agree; and workers have no more jobs of a queue than its LIMIT,
+ *	or of a group than its GROUPLIMIT
  *
  * A command whose connection ended before its answer may have been carried out or not. TW_SCALE
  * scales the number of kills, and the number of threads up to 64.
@@ -323,9 +324,9 @@ static void create_queues(struct __test_metadata *_metadata, double seconds)
 		char line[128];
 
 		snprintf(line, sizeof(line),
-			 "TW.CREATE %s LEASE %.1f TRIES %d LIMIT %d KEEPDONE %s",
-			 queues[i].name, seconds, queues[i].tries, queues[i].limit,
-			 queues[i].keep_done ?: "0");
+			 "TW.CREATE %s LEASE %.1f TRIES %d LIMIT %d GROUPLIMIT %d KEEPDONE %s",
+			 queues[i].name, seconds, queues[i].tries, queues[i].all.limit,
+			 GROUP_LIMIT, queues[i].keep_done ?: "0");
 		SAYS("OK", client, line);
 	}
 	redisFree(client);

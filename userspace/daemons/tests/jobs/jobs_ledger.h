@@ -24,8 +24,10 @@
 #define FOREVER		LLONG_MAX
 /* The rounding of times to milliseconds may change a lease by this many us. */
 #define ROUNDING	20000
-/* Workers may have this many jobs of a queue with a LIMIT at once. */
+/* Workers may have this many jobs of a queue with a LIMIT at once, and this many of a group. */
 #define MAX_LIMIT	4
+#define GROUP_LIMIT	2
+#define GROUPS		3
 /* Done jobs are kept for this many s, which is longer than a test lasts. */
 #define KEPT		"604800"
 /* TW.EXTEND makes a lease this many us longer than the queue's lease. */
@@ -47,6 +49,7 @@
 #define HOLDS		32U	/* the lease begins again, and is a longer one */
 #define ANEW		64U	/* it starts the count of attempts anew */
 #define FAILS		128U	/* it tells a reason, which stays until the job ends */
+#define UNTRIES		256U	/* its delivery counts no attempt */
 
 struct verb {
 	const char *name;
@@ -63,22 +66,29 @@ struct verb {
 
 struct entry;
 
+/* Workers have few of these jobs at once. All jobs that they surely have are in @held. */
+struct limited {
+	int limit;
+	const struct entry *held[MAX_LIMIT];
+};
+
 /*
- * There are two queues, so that a take has a choice. In the second queue jobs get buried, and
- * done jobs are kept. Workers have few jobs of the second queue at once: all jobs that they
- * surely have are in @held.
+ * There are two queues, so that a take has a choice. In the first queue some jobs have groups. In
+ * the second queue jobs get buried, workers have few jobs at once, and done jobs are kept.
  */
 static struct queue {
 	const char *name;
-	int tries, limit;
+	int tries;
+	struct limited all;
 	const char *keep_done;
-	const struct entry *held[MAX_LIMIT];
 	/*
 	 * @paused and @drained: since when this has been certain. @was_drained: until when it was
 	 * possible.
 	 */
 	long long paused, drained, was_drained;
-} queues[] = { { "q" }, { "u", 3, MAX_LIMIT, KEPT } };
+} queues[] = { { "q" }, { "u", 3, { MAX_LIMIT }, KEPT } };
+
+static struct limited groups[GROUPS] = { { GROUP_LIMIT }, { GROUP_LIMIT }, { GROUP_LIMIT } };
 
 struct known {
 	unsigned int states;
@@ -90,6 +100,7 @@ static struct entry {
 	struct queue *queue;
 	bool keyed, awaited;		/* it was listed as ready, and not delivered since */
 	bool options;			/* it is put with options */
+	struct limited *group;		/* NULL: it has none */
 	bool unique;			/* its key stays known when a worker has done it */
 	bool failed;			/* a worker has told a reason since the last end */
 	long long id;			/* 0: the id is not known */
@@ -196,6 +207,8 @@ static inline struct entry *new_entry(unsigned int queue, bool keyed)
 		entry->keyed = keyed;
 		entry->options = next_entry % 3 == 0;
 		entry->unique = keyed && next_entry % 5 == 0;
+		if (!queue && next_entry % 4 == 0)
+			entry->group = &groups[next_entry / 4 % GROUPS];
 		entry->known = (struct known) { GONE, FOREVER, 0, INT_MAX, 0 };
 	}
 	pthread_mutex_unlock(&ledger);
@@ -287,6 +300,8 @@ static inline void add_to_known(struct call *call, struct known *known)
 	}
 	if (flags & ANEW || kicks_under_way)
 		call->entry->fewest = 0;
+	else if (flags & UNTRIES)
+		call->entry->fewest = MAX(call->entry->fewest - 1, 0);
 }
 
 /* Notes a command that is about to be sent. Returns false if the command does not fit this job. */
@@ -357,7 +372,7 @@ static inline unsigned int states_of(const char *word)
 		{ GONE | DONE, "0" },
 		{ GONE, "nil" },
 		{ DONE, "DONE done" },
-		{ LIVE, "HELD EXISTS held ready delayed" },
+		{ LIVE, "HELD EXISTS held ready delayed waiting" },
 		{ BURIED, "BURIED buried" },
 		{ ANY, "STALE DRAINING" },
 	};
@@ -394,6 +409,8 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 		entry->most = 0;
 		entry->life = call->life;
 	}
+	if (flags & UNTRIES && call->own)
+		entry->most--;
 	if (flags & HOLDS && call->own && call->held_until)
 		entry->held_until = call->sent + lease + EXTENSION - ROUNDING;
 }
@@ -613,18 +630,16 @@ static inline bool is_surely_held(const struct entry *entry)
 	return entry && entry->held_until > mono() && entry->kills == kills;
 }
 
-/*
- * Checks the LIMIT of the queue. A job that is surely held has been held at each moment since its
- * delivery.
- */
-static inline void count_held(const struct entry *entry, const struct taken *taken)
+/* A job that is surely held has been held at each moment since its delivery. */
+static inline void count_held(struct limited *limited, const struct entry *entry,
+			      const struct taken *taken)
 {
-	struct queue *queue = entry->queue;
 	const struct entry **place = NULL;
 
-	if (!queue->limit || !is_surely_held(entry))
+	if (!limited || !limited->limit || !is_surely_held(entry))
 		return;
-	for (const struct entry **held = queue->held; held < queue->held + queue->limit; held++) {
+	for (const struct entry **held = limited->held; held < limited->held + limited->limit;
+	     held++) {
 		if (*held == entry)
 			return;
 		if (!is_surely_held(*held))
@@ -654,7 +669,8 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 	entry->held_until = asked->bound || !is_quiet(entry, asked->sent, 0) ? 0 : until;
 	entry->kills = asked->kills;
 	snprintf(entry->receipt, sizeof(entry->receipt), "%s", taken->receipt);
-	count_held(entry, taken);
+	count_held(&entry->queue->all, entry, taken);
+	count_held(entry->group, entry, taken);
 }
 
 /*

@@ -34,13 +34,15 @@ static const struct verb put_verb = {
 	{ "MOVE", BY_ID, 14, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
 	{ "MOVEKEY", BY_KEY, 10, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
 	{ "KICK", BY_ID, 10, LIVE | BURIED, LIVE, MOVES | ANEW, "1 0 HELD", "" },
-	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held buried done nil", "" },
+	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held waiting buried done nil", "" },
 	{ "LIST", BY_QUEUE, 4 },
 	{ "KICK", BY_QUEUE, 3 },
 }, ends[] = {
 	{ "ACK", BY_RECEIPT, 60, LIVE, GONE, ENDS | FREES, "1 STALE", "" },
 	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES | FAILS,
 		"OK BURIED STALE", "" },
+	{ "NACK", BY_RECEIPT, 8, LIVE, LIVE, MOVES | TIMED | FREES | UNTRIES, "OK STALE",
+		" UNTRIED" },
 	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES | FAILS, "OK STALE", "" },
 	/* The worker waits until the lease ends, or answers much later. */
 	{ "forget", BY_QUEUE, 12 },
@@ -92,6 +94,19 @@ static inline redisReply *tell(struct client *client, const char *format, ...)
 	return redisCommand(client->connection, line);
 }
 
+/* Sends a command, and does not wait for the answer. */
+__attribute__((__format__(printf, 2, 3)))
+static inline void append(struct client *client, const char *format, ...)
+{
+	char line[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	redisAppendCommand(client->connection, line);
+}
+
 /* Writes the object of a command, which comes after the queue. */
 static inline void write_object(const struct call *call, char *text, size_t size)
 {
@@ -99,10 +114,14 @@ static inline void write_object(const struct call *call, char *text, size_t size
 	const struct verb *verb = call->verb;
 	int index = entry - entries;
 	char options[64] = "";
+	size_t length = 0;
 
 	if (entry->options)
-		snprintf(options, sizeof(options), " LEASE %.3f TRIES %d BACKOFF 1 2",
-			 (lease + EXTENSION) / 1000000.0, entry->queue->tries);
+		length = snprintf(options, sizeof(options), " LEASE %.3f TRIES %d BACKOFF 1 2",
+				  (lease + EXTENSION) / 1000000.0, entry->queue->tries);
+	if (entry->group)
+		snprintf(options + length, sizeof(options) - length, " GROUP g%td",
+			 entry->group - groups);
 	if (verb->flags & MAKES && entry->keyed)
 		snprintf(text, size, "%d.%d KEY k%d%s%s%s", index, call->version, index,
 			 verb->more, entry->unique ? " UNIQUE " KEPT : "", options);
@@ -116,7 +135,7 @@ static inline void write_object(const struct call *call, char *text, size_t size
 	else if (verb->by == BY_KEY)
 		snprintf(text, size, "k%d", index);
 	else if (verb->by == BY_RECEIPT)
-		snprintf(text, size, "%s", call->receipt);
+		snprintf(text, size, "%s%s", call->receipt, verb->more);
 	else
 		snprintf(text, size, "%lld", call->id);
 }
@@ -184,8 +203,8 @@ static inline void note_listed(redisReply **map, long long sent)
 	if (!entry)
 		return;
 	entry->listed = sent;
-	/* A job that is tried too often gets buried instead. */
-	entry->awaited = !strcmp(state, "ready") && !entry->queue->tries;
+	/* A job that is tried too often gets buried instead, and a job of a group may wait. */
+	entry->awaited = !strcmp(state, "ready") && !entry->queue->tries && !entry->group;
 	if (entry->since >= sent)
 		return;
 	if (!(entry->known.states & states_of(state)))
@@ -321,6 +340,72 @@ static inline void remember(struct client *client)
 	carry_out(client, &call);
 }
 
+/* Notes that a command has been undone. */
+static inline void end_undone(struct call *call)
+{
+	pthread_mutex_lock(&ledger);
+	note_not_done(call, is_quiet(call->entry, call->sent, 1), ANY, "");
+	call->entry->under_way--;
+	call->entry->answered = mono();
+	pthread_mutex_unlock(&ledger);
+}
+
+/* Notes the answer to EXEC. The error of a transaction is the error of one of its commands. */
+static inline void end_both(struct call *calls[2], const redisReply *reply)
+{
+	redisReply error = { .type = REDIS_REPLY_ERROR };
+	int failed = 0, at = 0;
+
+	if (reply && reply->type == REDIS_REPLY_ERROR &&
+	    (sscanf(reply->str, "EXECABORT %d: %n", &failed, &at) != 1 || !at ||
+	     failed < 1 || failed > 2)) {
+		is_wrong(LIES, calls[0]->entry, "EXEC", reply->str);
+		failed = 0;
+	}
+	error.str = reply ? reply->str + at : NULL;
+	for (int i = 0; i < 2; i++) {
+		if (!reply)
+			end(calls[i], NULL);
+		else if (reply->type == REDIS_REPLY_ARRAY)
+			end(calls[i], reply->element[i]);
+		else if (i + 1 == failed)
+			end(calls[i], &error);
+		else
+			end_undone(calls[i]);
+	}
+}
+
+/* Ends a job, and puts the next job of a chain, by one transaction. */
+static inline void go_on(struct client *client, struct call *ack)
+{
+	struct entry *entry = new_entry(roll(client) % 2, roll(client) < 50);
+	struct call put = { .verb = &put_verb, .entry = entry, .ms = roll(client) * 3 };
+	struct call *calls[] = { ack, &put };
+	redisReply *reply = NULL;
+	char object[192];
+
+	if (!entry)
+		return;
+	begin(ack);
+	begin(&put);
+	write_object(&put, object, sizeof(object));
+	redisAppendCommand(client->connection, "MULTI");
+	redisAppendCommand(client->connection, "TW.ACK %s %s", ack->entry->queue->name,
+			   ack->receipt);
+	append(client, "TW.PUT %s %s IN 0.%03d", entry->queue->name, object, put.ms);
+	redisAppendCommand(client->connection, "EXEC");
+	for (int i = 0; i < 4; i++) {
+		if (reply)
+			freeReplyObject(reply);
+		reply = NULL;
+		if (redisGetReply(client->connection, (void **)&reply) != REDIS_OK)
+			break;
+	}
+	end_both(calls, reply);
+	if (reply)
+		freeReplyObject(reply);
+}
+
 static inline void work_on(struct client *client, const struct taken *taken,
 			   struct entry *entry, const struct verb *last)
 {
@@ -336,7 +421,10 @@ static inline void work_on(struct client *client, const struct taken *taken,
 	}
 	call.verb = last;
 	call.ms = roll(client) * 2;
-	if (last->by == BY_RECEIPT && !client->connection->err)
+	if (last == &ends[0] && !stop_producers && roll(client) < 20 &&
+	    !client->connection->err)
+		go_on(client, &call);
+	else if (last->by == BY_RECEIPT && !client->connection->err)
 		carry_out(client, &call);
 	else if (!client->forgotten)
 		forget(client, taken, entry);

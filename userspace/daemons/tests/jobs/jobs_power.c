@@ -89,7 +89,7 @@ FIXTURE_SETUP(power)
 	write_config("");
 	self->log = open(LOG, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	start_and_connect(self);
-	SAYS("OK", self->client, "TW.CREATE q TRIES 0");
+	SAYS("OK", self->client, "TW.CREATE q TRIES 0 KEEPDONE 1000000");
 	disk_mark(0);
 }
 

@@ -46,7 +46,9 @@ class Client:
             return (kind + rest).decode()
         if kind == b":":
             return int(rest)
-        count = int(rest)
+        if kind == b"_":
+            return None
+        count = int(rest) * (2 if kind == b"%" else 1)
         if count < 0:
             return None
         if kind == b"$":
