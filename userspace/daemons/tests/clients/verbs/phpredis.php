@@ -14,26 +14,33 @@ if ($argv[1][0] === '/') {
 // Without it OK and BURIED are both true.
 $redis->setOption(Redis::OPT_REPLY_LITERAL, true);
 
-// An error with the code ERR is false, as is null.
+// An error is false or null, as is an answer that is null.
+function answer($answer)
+{
+	global $redis;
+
+	if (!is_array($answer) && !$answer && $redis->getLastError() !== null)
+		throw new Exception($redis->getLastError());
+	return $answer;
+}
+
 function send($words)
 {
 	global $redis;
 
 	$redis->clearLastError();
-	$answer = $redis->rawCommand(...$words);
-	if ($answer === false && $redis->getLastError() !== null)
-		throw new Exception($redis->getLastError());
-	return $answer;
+	return answer($redis->rawCommand(...$words));
 }
 
 function transaction($commands)
 {
 	global $redis;
 
+	$redis->clearLastError();
 	$multi = $redis->multi();
 	foreach ($commands as $words)
 		$multi->rawCommand(...$words);
-	return $multi->exec();
+	return answer($multi->exec());
 }
 
 speak();

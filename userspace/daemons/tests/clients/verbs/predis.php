@@ -25,7 +25,7 @@ function transaction($commands)
 
 	return $client->transaction(function ($multi) use ($commands) {
 		foreach ($commands as $words)
-			$multi->executeCommand(new Predis\Command\RawCommand($words));
+			$multi->executeCommand(Predis\Command\RawCommand::create(...$words));
 	});
 }
 
