@@ -76,7 +76,7 @@ export class Job {
 export interface WorkerOptions {
 	/** Jobs that the handler works on at a time, 1 to 1000; 1 unless it is given. */
 	concurrency?: number;
-	/** Extensions are for so long, in place of the lease of the job. */
+	/** Extensions are for so long, in place of the lease of the job; none makes it shorter. */
 	lease?: number;
 	server?: Server;
 }

@@ -73,7 +73,8 @@ type Worker struct {
 	// Concurrency is on how many jobs the handler works at a time, at most 1000; 0 stands
 	// for 1.
 	Concurrency int
-	// Lease is for how long extensions are; 0 stands for the lease of the job.
+	// Lease is for how long extensions are, of which none makes a lease shorter; 0 stands for the
+	// lease of the job.
 	Lease time.Duration
 	// Server is where twjobd is; "" stands for Server.
 	Server string

@@ -170,7 +170,7 @@ class Worker(_Working):
     """Takes jobs that are due, and has the handler work on them, @concurrency at a time, in
     threads. A job is done when the handler returns. If it raises, the job comes again as its
     BACKOFF tells, with the exception as the reason. Extensions are for @lease seconds, or for
-    the lease of the job."""
+    the lease of the job; none makes a lease shorter."""
 
     def __init__(self, queue: str, handler: Callable[[Job], object], *, concurrency: int = 1,
                  lease: float | None = None, server: str = DEFAULT_SERVER) -> None:
