@@ -40,7 +40,11 @@ function transaction($commands)
 	$multi = $redis->multi();
 	foreach ($commands as $words)
 		$multi->rawCommand(...$words);
-	return answer($multi->exec());
+	$answer = answer($multi->exec());
+	// Version 6 tells no error here.
+	if (!is_array($answer))
+		throw new Exception('EXECABORT');
+	return $answer;
 }
 
 speak();
