@@ -8,9 +8,9 @@
 ICOUNT_PROGS="callback counts"
 WARP_PROGS="hours"
 SUSPEND_PROGS="suspend"
-# Those that have the kernel fail, which a debug kernel does.
+# These programs have the kernel fail, which a debug kernel does.
 DEBUG_PROGS="shortage sweep"
-# Those that have the kernel change its own code, of which QEMU does not always
+# These programs have the kernel change its own code, of which QEMU does not always
 # tell the other CPUs that it emulates: on one CPU.
 SINGLE_PROGS="trace"
 
@@ -103,7 +103,7 @@ variant()
 	slub)	options=(-a slub_debug=FZPU) ;;
 	long)	scale=1 seconds=3600 options=(-m 4096) ;;
 	esac
-	# Of the packaged kernels these know x32, if they are asked to.
+	# The packaged kernels for real time know x32, if they are asked to.
 	[ "${1#*-}" != rt ] || options+=(-a syscall.x32=y)
 	if [[ " $($vm/kernels emulated) " = *" $1 "* ]]; then
 		bits=-static emulated=$1

@@ -1182,7 +1182,7 @@ static void run_dry(void)
 	      tw_ring_next(&m.ring));
 }
 
-/* Of a hundred steps, @registering steps register and @passing steps let time pass. */
+/* @registering of a hundred steps register, and @passing of them let time pass. */
 static void one_step(unsigned int registering, unsigned int passing)
 {
 	u64 choice = below(100);

@@ -15,7 +15,7 @@
  *				with act.h
  *	fuzzer simpler PROGRAM	prints all programs that are a step simpler
  *
- * The same --seed=N makes the same choices. A finding is an error in the kernel's
+ * A --seed=N always makes the same choices. A finding is an error in the kernel's
  * log, a program that cannot be killed, or a wheel that a program leaves behind.
  */
 #include <errno.h>

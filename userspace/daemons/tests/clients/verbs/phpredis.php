@@ -14,34 +14,31 @@ if ($argv[1][0] === '/') {
 // Without it OK and BURIED are both true.
 $redis->setOption(Redis::OPT_REPLY_LITERAL, true);
 
-// An error is false or null, as is an answer that is null.
-function answer($answer)
-{
-	global $redis;
-
-	if (!is_array($answer) && !$answer && $redis->getLastError() !== null)
-		throw new Exception($redis->getLastError());
-	return $answer;
-}
-
+// An error is false, as is null.
 function send($words)
 {
 	global $redis;
 
 	$redis->clearLastError();
-	return answer($redis->rawCommand(...$words));
+	$answer = $redis->rawCommand(...$words);
+	if (!$answer && $redis->getLastError() !== null)
+		throw new Exception($redis->getLastError());
+	return $answer;
 }
 
+// Version 5 waits for more behind an error of EXEC, and version 6 does not tell the error.
 function transaction($commands)
 {
 	global $redis;
 
-	$redis->clearLastError();
 	$multi = $redis->multi();
 	foreach ($commands as $words)
 		$multi->rawCommand(...$words);
-	$answer = answer($multi->exec());
-	// Version 6 tells no error here.
+	try {
+		$answer = $multi->exec();
+	} catch (RedisException $error) {
+		$answer = false;
+	}
 	if (!is_array($answer))
 		throw new Exception('EXECABORT');
 	return $answer;
