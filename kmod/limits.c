@@ -140,7 +140,7 @@ static int tw_limits_check(const struct tw_charge *charge, u32 tokens)
 	    !capable(CAP_SYS_RESOURCE))
 		return -EDQUOT;
 
-	/* As much as the namespace has already must then be left to others, too. */
+	/* The rest for others must then be at least what the namespace has already. */
 	if (charge->ns) {
 		has.wheels += charge->ns->has.wheels;
 		has.tokens += charge->ns->has.tokens;
