@@ -714,7 +714,7 @@ TEST_F(abi, ops_write_their_outputs_only)
 		EXPECT_EQ((op.flags & TIMEWHEEL_OPF_ABSOLUTE ? 5 : 6) * TW_SEC,
 			  op.deadline);
 
-		/* The call fails in the same way the second time, and leaves the structure whole. */
+		/* The second call fails in the same way, and leaves the structure whole. */
 		if (cases[i].code == TIMEWHEEL_OP_CANCEL) {
 			op = before;
 			EXPECT_EQ(-1, ioctl(self->fd, TIMEWHEEL_IOC_OP, &op));
