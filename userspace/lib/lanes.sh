@@ -6,7 +6,7 @@
 # shellcheck disable=SC2046 # one word each
 lane_lib()
 {
-	local build=$out/lib/build kernel
+	local build=$out/lib/build kernel program
 
 	lib()
 	{
@@ -20,6 +20,11 @@ lane_lib()
 	planned "$build/tests/lib_process-static"
 	# A test runs this daemon.
 	mv "$build/examples/fdstore" "$build"
+	# The worker shares its wheel with other processes.
+	for program in "$build"/examples/*; do
+		[ "${program##*/}" = worker ] || TIMEWHEEL=process \
+			attempt "example ${program##*/} on a wheel of the process" "$program"
+	done
 	# One test needs a kernel without tcp_diag, all other tests a kernel with it.
 	for kernel in 6.1-cloud 6.12-cloud; do
 		$vm/run -o "$out/lib/$kernel" -k "$kernel" -f "$build/fdstore" -d tcp_diag \

@@ -18,7 +18,7 @@
 #include "store.h"
 #include "store_sqlite.h"
 
-#define SCHEMA		4
+#define SCHEMA		1
 #define APPLICATION	0x74776a62	/* the text "twjb" */
 /* One commit sets aside this many numbers for jobs. */
 #define ID_BLOCK	65536
@@ -187,12 +187,6 @@ static void check_schema(void)
 		must_run(schema);
 	if (number("pragma application_id") != APPLICATION)
 		die(0, "%s is no store of jobs", config.store);
-	if (number("pragma user_version") == 1)
-		must_run(rules);
-	if (number("pragma user_version") == 2)
-		must_run(counts);
-	if (number("pragma user_version") == 3)
-		must_run(more);
 	if (number("pragma user_version") != SCHEMA)
 		die(0, "%s is of another version of twjobd", config.store);
 }

@@ -5,10 +5,7 @@
 #ifndef TWJOBD_STORE_SQLITE_H
 #define TWJOBD_STORE_SQLITE_H
 
-/*
- * Makes a store of version 1. The statements below bring new and old stores from there to the
- * newest version.
- */
+/* The tables of a store. */
 static const char schema[] =
 	"pragma auto_vacuum = incremental;"
 	"pragma journal_mode = wal;"
@@ -16,64 +13,19 @@ static const char schema[] =
 	"create table meta (name text primary key, value) without rowid;"
 	"create table queue (id integer primary key, name text not null,\n"
 	" lease int, tries int, max_jobs int, max_bytes int, epoch int,\n"
-	" jobs int, bytes int, paused int, draining int, dropped int);"
+	" jobs int, bytes int, buried int, paused int, draining int, dropped int,\n"
+	" backoff int, backoff_most int, keep_buried int, done int, keep_done int,\n"
+	" lim int, rate int, per int, group_rate int, group_per int, group_limit int,\n"
+	" waiting int);"
 	"create table job (id integer primary key, queue int not null,\n"
 	" due int not null, attempts int not null, size int not null,\n"
-	" buried int not null, key blob);"
+	" buried int not null, key blob, more int not null default 0);"
 	"create index buried on job (queue, id) where buried;"
 	"create table body (id integer primary key, body blob not null);"
-	"insert into meta values ('next', 1), ('turn', x''),\n"
-	" ('secret', randomblob(16));"
-	"pragma application_id = 1953983074;"
-	"pragma user_version = 1;"
-	"commit;";
-
-/* Makes version 2, which has rules, of a store of version 1. */
-static const char rules[] =
-	"begin immediate;"
-	"alter table job add column rule int not null default 0;"
 	"create table rule (id integer primary key, rule text not null,\n"
 	" zone text not null, start int not null, missed int not null,\n"
 	" overlap int not null, local int not null, utc int not null,\n"
 	" again int not null, number int not null);"
-	"create trigger ends_rule after delete on job when old.rule\n"
-	"begin delete from rule where id = old.id; end;"
-	"pragma user_version = 2;"
-	"commit;";
-
-/*
- * Makes version 3, which counts buried jobs. The wheels are made again, because the tokens of
- * buried jobs were not parked before.
- */
-static const char counts[] =
-	"begin immediate;"
-	"alter table queue add column buried int not null default 0;"
-	"update queue set epoch = 0, buried = (select count(*) from job\n"
-	" where job.buried and job.queue = queue.id);"
-	"pragma user_version = 3;"
-	"commit;";
-
-/*
- * Makes version 4, which has options and failures of jobs, jobs that are done, and deliveries
- * over a planned restart. The column that was true for a job with a rule is now a number. Its
- * bits tell which other tables have a row of the job: see MORE_RULE.
- */
-static const char more[] =
-	"begin immediate;"
-	"drop trigger ends_rule;"
-	"alter table job rename column rule to more;"
-	"alter table queue add column backoff int not null default 0;"
-	"alter table queue add column backoff_most int not null default 0;"
-	"alter table queue add column keep_buried int not null default 0;"
-	"alter table queue add column done int not null default 0;"
-	"alter table queue add column keep_done int not null default 0;"
-	"alter table queue add column lim int not null default 0;"
-	"alter table queue add column rate int not null default 0;"
-	"alter table queue add column per int not null default 0;"
-	"alter table queue add column group_rate int not null default 0;"
-	"alter table queue add column group_per int not null default 0;"
-	"alter table queue add column group_limit int not null default 0;"
-	"alter table queue add column waiting int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
 	" tries int not null, backoff int not null, backoff_most int not null,\n"
 	" uniq int not null, grp blob);"
@@ -92,9 +44,16 @@ static const char more[] =
 	" delete from rule where id = old.id;\n"
 	" delete from option where id = old.id;\n"
 	" delete from failure where id = old.id; end;"
-	"pragma user_version = 4;"
+	"insert into meta values ('next', 1), ('turn', x''),\n"
+	" ('secret', randomblob(16));"
+	"pragma application_id = 1953983074;"
+	"pragma user_version = 1;"
 	"commit;";
 
+/*
+ * The bits of a job's column "more". With MORE_RULE, MORE_OPTIONS, MORE_FAILURE or MORE_WAITING
+ * the table of that name has a row of the job, too.
+ */
 #define MORE_RULE	1
 #define MORE_OPTIONS	2
 #define MORE_FAILURE	4

@@ -2,8 +2,6 @@
 /*
  * Jobs that come again by a rule.
  */
-#include <sqlite3.h>
-
 #include "jobs.h"
 
 #define ZONES	DIR "/zones"
@@ -339,53 +337,6 @@ TEST_F_TIMEOUT(rules, zone_changes, 60)
 	for (int i = 0; i < PATIENCE / 50 && listed(self->client, LISTED_DUE) == due; i++)
 		sleep_ms(50);
 	EXPECT_EQ(due - 3600000, listed(self->client, LISTED_DUE));
-}
-
-static const char version_1[] =
-	"pragma auto_vacuum = incremental;"
-	"pragma journal_mode = wal;"
-	"begin immediate;"
-	"create table meta (name text primary key, value) without rowid;"
-	"create table queue (id integer primary key, name text not null,\n"
-	" lease int, tries int, max_jobs int, max_bytes int, epoch int,\n"
-	" jobs int, bytes int, paused int, draining int, dropped int);"
-	"create table job (id integer primary key, queue int not null,\n"
-	" due int not null, attempts int not null, size int not null,\n"
-	" buried int not null, key blob);"
-	"create index buried on job (queue, id) where buried;"
-	"create table body (id integer primary key, body blob not null);"
-	"insert into meta values ('next', 10), ('turn', x''),\n"
-	" ('secret', randomblob(16));"
-	"insert into queue values (1, 'q', 60000, 3, 100, 10000, 7, 2, 140, 0, 0, 0);"
-	"insert into job values (1, 1, 1000, 0, 69, 0, x'6b'), (2, 1, 1000, 3, 71, 1, null);"
-	"insert into body values (1, 'old'), (2, 'older');"
-	"pragma application_id = 1953983074;"
-	"pragma user_version = 1;"
-	"commit;";
-
-TEST_F_TIMEOUT(rules, upgrade_of_a_store, 60)
-{
-	struct taken taken;
-	sqlite3 *db;
-
-	killed(self);
-	destroy_wheel("q");
-	EXPECT_EQ(0, system("rm " STORE "*"));
-	ASSERT_EQ(SQLITE_OK, sqlite3_open(STORE, &db));
-	ASSERT_EQ(SQLITE_OK, sqlite3_exec(db, version_1, NULL, NULL, NULL));
-	sqlite3_close(db);
-	start(self);
-	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
-	EXPECT_STREQ("old", taken.body);
-	EXPECT_STREQ("k", taken.key);
-	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
-	EXPECT_EQ(1, figure(self->client, "q", "buried"));
-	EXPECT_STREQ("NEW", every(self->client, "TW.EVERY q e @hourly body"));
-	killed(self);
-	start(self);
-	EXPECT_STREQ("EXISTS", every(self->client, "TW.EVERY q e @hourly body"));
-	EXPECT_EQ(2, figure(self->client, "q", "jobs"));
-	EXPECT_EQ(1, figure(self->client, NULL, "rules"));
 }
 
 TEST_HARNESS_MAIN
