@@ -61,8 +61,8 @@ class Client:
 
 
 class Node:
-    def __init__(self, name, machines=1, where=None, wait=True):
-        self.name, self.machines = name, machines
+    def __init__(self, name, machines=1, where=None, wait=True, program=program):
+        self.name, self.machines, self.program = name, machines, program
         self.path = folder / f"{name}.sock"
         self.where = where or f"postgresql:///postgres?host={folder}&user=postgres"
         self.start(wait)
@@ -73,7 +73,7 @@ class Node:
                           f"store = {self.where}&application_name={self.name}\n"
                           f"machines = {self.machines}\nwheels = process\n")
         self.log = open(folder / f"{self.name}.log", "a")
-        self.process = subprocess.Popen([program, "-c", config], stderr=self.log)
+        self.process = subprocess.Popen([self.program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
         if wait:
             eventually(self.can_connect, 30)
@@ -186,7 +186,8 @@ def figure(node, queue, name):
     return stats[stats.index(name) + 1]
 
 
-def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres", more=""):
+def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres", more="",
+                  program=program):
     return subprocess.run(
         [program, "-c", "/dev/stdin", "--init-database"], text=True, capture_output=True,
         input=f"store = {where}\n{more}\n")

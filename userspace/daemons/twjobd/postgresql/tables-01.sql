@@ -21,16 +21,23 @@
 
 create schema timewheel;
 
-create table timewheel.schema (version int not null);
+create table timewheel.schema (
+	version		int primary key,
+	since		timestamptz not null default now()
+);
 insert into timewheel.schema values (1);
 
 -- A node is a daemon that uses the store. Each turn of a node locks the node's row for key share,
 -- and compares the epoch. Another node that takes its jobs over locks the row for update. So it
 -- waits for the turn that is under way, and then raises the epoch: no later turn is committed.
+-- The process of the server that carries out the node's turns is session, and it started at
+-- session_start. By these two another node ends the process. Null: the node has not told them.
 create table timewheel.node (
 	id		int generated always as identity primary key,
 	name		text not null unique,
-	epoch		bigint not null
+	epoch		bigint not null,
+	session		int,
+	session_start	timestamptz
 );
 
 -- A node renews its lease each second. The lease has a table of its own, so that a renewal never
@@ -58,7 +65,11 @@ create table timewheel.queue (
 	max_bytes	bigint not null,
 	paused		boolean not null default false,
 	draining	boolean not null default false,
-	dropped		boolean not null default false
+	dropped		boolean not null default false,
+	backoff		bigint not null default 0,
+	backoff_most	bigint not null default 0,
+	keep_buried	bigint not null default 0,
+	keep_done	bigint not null default 0
 );
 create unique index queue_name on timewheel.queue (name) where not dropped;
 
@@ -72,17 +83,31 @@ create table timewheel.node_queue (
 	jobs		bigint not null default 0,
 	bytes		bigint not null default 0,
 	wanted		bigint not null default 0,
+	buried		bigint not null default 0,
+	done		bigint not null default 0,
 	primary key (node, queue)
 ) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_scale_factor = 0);
 
 -- The functions in functions.sql note here what they have added or taken, until a node counts it
--- as its own.
+-- as its own. The rows of a transaction have the numbers 1, 2, 3 ... for each queue. Each row
+-- tells the sizes of the queue as the transaction knows them: the sizes before its first row, and
+-- its own changes.
 create table timewheel.delta (
 	queue		bigint not null,
 	jobs		bigint not null,
-	bytes		bigint not null
+	bytes		bigint not null,
+	buried		bigint not null default 0,
+	done		bigint not null default 0,
+	txn		xid8 not null default pg_current_xact_id(),
+	nth		bigint not null default 0,
+	all_jobs	bigint not null default 0,
+	all_bytes	bigint not null default 0
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+create index delta_queue on timewheel.delta (queue, txn, nth);
+
+-- Programs that put jobs with keys lock this table until their transactions end.
+create table timewheel.key_lock ();
 
 -- A value of the sequence stands for the numbers of jobs up to the next value.
 create sequence timewheel.job_id increment by 1000;
@@ -90,7 +115,9 @@ create sequence timewheel.job_id increment by 1000;
 -- node: the owner, which has a token for the job. If node is null, the job is in the inbox, and
 -- any node takes it. held_until: a worker has the job until then, with a receipt that tells the
 -- version. size: the bytes of body, key and rule, and 64. rule: the job has a row in the table
--- rule.
+-- rule. lease to backoff_most: null stands for the queue's setting. done: a worker has done the
+-- job, which is buried until it is due, so that its key stays known. failed and reason: the time
+-- of the job's last failure, and the reason that the worker gave.
 create table timewheel.job (
 	id		bigint primary key,
 	queue		bigint not null,
@@ -103,7 +130,15 @@ create table timewheel.job (
 	buried		boolean not null default false,
 	rule		boolean not null default false,
 	key		bytea,
-	body		bytea not null
+	body		bytea not null,
+	lease		bigint,
+	tries		bigint,
+	backoff		bigint,
+	backoff_most	bigint,
+	uniq		bigint,
+	done		boolean,
+	failed		bigint,
+	reason		bytea
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
 	autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 alter table timewheel.job alter column body set storage external;
@@ -128,3 +163,23 @@ create table timewheel.rule (
 	number		bigint not null
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
 	autovacuum_vacuum_cost_delay = 0);
+
+-- The table has jobs that workers have done, while their queue keeps them.
+create table timewheel.done (
+	queue		bigint not null,
+	n		bigint generated always as identity,
+	id		bigint not null,
+	due		bigint not null,
+	ended		bigint not null,
+	attempts	bigint not null,
+	key		bytea,
+	primary key (queue, n)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1,
+	autovacuum_vacuum_cost_delay = 0);
+
+-- A row tells that a role may use a queue, which need not exist.
+create table timewheel.allowed (
+	queue		text,
+	role		regrole,
+	primary key (queue, role)
+);
