@@ -149,7 +149,7 @@ lane_long()
 {
 	icount long/icount 1
 	guest long/sweep 1 sweep -k 6.12-debug -t 3600
-	make -s -C userspace/daemons OUTPUT="$out/long/build" check-jobs check-power
+	make -s -C userspace/daemons OUTPUT="$out/long/build" check check-jobs check-power
 }
 
 lane_warp()

@@ -18,7 +18,7 @@
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-test"
 #include "tw_group.h"
 
-#define LIMIT		(16ULL << 20)
+#define LIMIT		(4ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
 #define LONG		600	/* seconds; guests may be emulated */
@@ -78,7 +78,7 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 
 	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_LT(100000ULL, info.registered);
+	EXPECT_LT(20000ULL, info.registered);
 	/*
 	 * All memory but the table of ids is charged to the group, and outlives the
 	 * child.

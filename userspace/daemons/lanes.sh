@@ -13,7 +13,8 @@ lane_daemons()
 	}
 	attempt "the daemons build without a warning" \
 		daemons CFLAGS="-O2 -g -Werror" tests
-	daemons check
+	# The lane "long" has four times the users.
+	TW_SCALE=0.25 daemons check
 }
 
 lane_jobs()
@@ -27,7 +28,7 @@ lane_jobs()
 	planned make -s -C userspace/daemons OUTPUT="$build" check-fuzz
 	attempt "twjobd-postgresql builds without a warning" \
 		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" \
-		postgresql "$build"/fuzz-postgresql
+		postgresql "$build"/checked/fuzz-postgresql
 	attempt "the tests of a cluster build without a warning" \
 		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" cluster
 	http()

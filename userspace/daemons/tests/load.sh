@@ -157,7 +157,7 @@ run()
 
 echo "1..18"
 users=$(scaled "${TW_USERS:-20000}")
-timeout=$((users / 1000 < 60 ? 60 : users / 1000))
+timeout=$((30 + users / 700))
 run load "$users" $timeout $((timeout / 2))
 # The users need as long to come back as they needed to come, and the timeout has to leave time
 # for this.
