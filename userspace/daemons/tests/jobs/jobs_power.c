@@ -370,6 +370,20 @@ static void make_read_only(void)
 	}
 }
 
+/*
+ * Has the daemon write its log from the beginning of the file again. Linux 6.12 warns if a file on
+ * a disk that has become read-only grows, as Linux 6.1 does not.
+ */
+static void begin_log_again(void)
+{
+	sqlite3 *db;
+
+	need(sqlite3_open(STORE, &db) == SQLITE_OK &&
+	     sqlite3_exec(db, "pragma wal_checkpoint(restart)", NULL, NULL, NULL) == SQLITE_OK,
+	     STORE);
+	sqlite3_close(db);
+}
+
 static void make_writable(void)
 {
 	need(!mount(NULL, DIR, NULL, MS_REMOUNT, "commit=300"), DIR);
@@ -447,6 +461,7 @@ TEST_F_TIMEOUT(power, J1_disk_is_read_only, 600)
 	long long id = number_of(say(self->client, "TW.PUT q body IN 100"));
 
 	EXPECT_GT(id, 0);
+	begin_log_again();
 	make_read_only();
 	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
 	SAYS("[12]", self->client, "TW.GET q %lld", id);
