@@ -113,13 +113,13 @@ extern const struct option_text option_texts[MOST_OPTIONS];
 /* The texts of the options that mean the same in all tools. */
 #define COMMON_OPTION_TEXTS						\
 	[OPT_HELP] = { 'h', "help", NULL, "tell how to use it" },	\
-	[OPT_VERSION] = { 'V', "version", NULL, "tell the version" },	\
+	[OPT_VERSION] = { 'V', "version", NULL, "print the version, and end" },	\
 	[OPT_JSON] = { 'J', "json", NULL, "print JSON" },		\
 	[OPT_OUTPUT] = { 'o', "output", "COLUMNS",			\
-		"these columns, separated by commas; +COLUMNS: these as well" }, \
-	[OPT_NO_HEADINGS] = { 0, "no-headings", NULL, "no line of headings" }, \
+		"print these columns, separated by commas; with + before: behind the default" }, \
+	[OPT_NO_HEADINGS] = { 0, "no-headings", NULL, "print no line of headings" }, \
 	[OPT_BYTES] = { 'b', "bytes", NULL,				\
-		"sizes in bytes and times in nanoseconds" },		\
+		"sizes in bytes and times in nanoseconds, as plain numbers" },		\
 	[OPT_PAST] = { 0, "past", NULL,					\
 		"a point of time that has passed is due at once, not refused" }
 

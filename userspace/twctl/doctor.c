@@ -24,8 +24,8 @@ enum {
 };
 
 const struct column check_columns[] = {
-	[CHECK] = { "CHECK", 0, "what was looked at" },
-	[RESULT] = { "RESULT", 0, "ok or bad" },
+	[CHECK] = { "CHECK", 0, "kernel, module, device, permission or version" },
+	[RESULT] = { "RESULT", 0, "ok or bad; no check follows the first bad one" },
 	[DETAIL] = { "DETAIL", 0, "what was found" },
 	[MEND] = { "MEND", 0, "the command that mends it" },
 	{ }

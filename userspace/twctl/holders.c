@@ -19,13 +19,13 @@ enum {
 };
 
 const struct column holder_columns[] = {
-	[WHEEL] = { "WHEEL", 0, "the wheel's name, if it has one" },
+	[WHEEL] = { "WHEEL", 0, "the wheel's name; nothing for a private wheel" },
 	[DESTROYED] = { "DESTROYED", COL_BOOL | COL_HIDDEN,
 		"the wheel has been destroyed meanwhile" },
 	[PID] = { "PID", COL_NUMBER, "the process" },
 	[USER] = { "USER", 0, "its user" },
 	[COMMAND] = { "COMMAND", 0, "its command" },
-	[UNIT] = { "UNIT", 0, "its service or scope of systemd" },
+	[UNIT] = { "UNIT", 0, "its service or scope of systemd; nothing if it has none" },
 	{ }
 };
 

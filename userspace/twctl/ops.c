@@ -10,14 +10,15 @@ enum {
 };
 
 const struct column op_columns[] = {
-	[ID] = { "ID", COL_NUMBER, "its id, if that is how it was named" },
+	[ID] = { "ID", COL_NUMBER, "its id, if the caller named it by id" },
 	[HANDLE] = { "HANDLE", COL_NUMBER,
 		"its handle, if it was registered or named so" },
-	[RESULT] = { "RESULT", 0, "what was done: registered, moved, acked and so on" },
+	[RESULT] = { "RESULT", 0,
+		"registered, touched, moved, cancelled, acked, nacked, extended or deleted" },
 	[WAS_DUE] = { "WAS-DUE", COL_BOOL,
-		"it was past its deadline, but not taken by a reader" },
+		"it was past its deadline, but not taken by a reader, and the operation won" },
 	[DEADLINE] = { "DEADLINE", COL_NUMBER | COL_HIDDEN,
-		"its deadline, or end of its lease, in ns of the wheel's clock" },
+		"its deadline, or the end of its lease, in ns of the wheel's clock" },
 	[DUE] = { "DUE", 0, "that in local time" },
 	[LEFT] = { "LEFT", COL_NUMBER | COL_HIDDEN, "time until then" },
 	{ }

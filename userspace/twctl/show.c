@@ -15,7 +15,7 @@ const struct column slot_columns[] = {
 	[SLOT] = { "SLOT", COL_NUMBER, "the slot" },
 	[HAND] = { "HAND", COL_BOOL, "the hand is on it" },
 	[TOKENS] = { "TOKENS", COL_NUMBER, "its tokens" },
-	[LAP] = { "LAP", COL_NUMBER, "those due within a lap of the hand" },
+	[LAP] = { "LAP", COL_NUMBER, "those due before the hand has made a whole lap" },
 	[LATER] = { "LATER", COL_NUMBER, "those due in later laps" },
 	[LEFT] = { "LEFT", COL_NUMBER, "time until the first of them is due" },
 	{ }

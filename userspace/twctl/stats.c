@@ -20,13 +20,14 @@ const struct column stats_columns[] = {
 	[DELIVERED] = { "DELIVERED", COL_NUMBER, "events read so far" },
 	[PUT_BACK] = { "PUT-BACK", COL_NUMBER | COL_HIDDEN,
 		"tokens put back that could not be copied to a reader" },
-	[REFILED] = { "REFILED", COL_NUMBER | COL_HIDDEN, "tokens filed again" },
+	[REFILED] = { "REFILED", COL_NUMBER | COL_HIDDEN,
+		"tokens filed again: they had been touched, or their block opened" },
 	[CALLBACKS] = { "CALLBACKS", COL_NUMBER | COL_HIDDEN,
 		"times that the wheel's timer went off" },
 	[QUIET] = { "QUIET", COL_NUMBER | COL_HIDDEN,
-		"looks after that which found nothing due" },
+		"looks at the ring after that which found nothing due" },
 	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
-	[P50] = { "P50", COL_NUMBER, "half of the events were at most so late" },
+	[P50] = { "P50", COL_NUMBER, "half of the events were at most this late" },
 	[P90] = { "P90", COL_NUMBER | COL_HIDDEN, "90 % of the events" },
 	[P99] = { "P99", COL_NUMBER, "99 % of the events" },
 	[P999] = { "P999", COL_NUMBER | COL_HIDDEN, "99.9 % of the events" },
@@ -40,7 +41,7 @@ const struct column stats_columns[] = {
 		"deliveries so far that came back from readers that ended" },
 	[DELETED] = { "DELETED", COL_NUMBER | COL_HIDDEN, "deletions so far" },
 	[MISSED] = { "MISSED", COL_NUMBER | COL_HIDDEN,
-		"periods so far that had no event of their own" },
+		"periods so far that were missed and had no event of their own" },
 	{ }
 };
 
@@ -51,11 +52,11 @@ enum {
 
 const struct column bucket_columns[] = {
 	[BUCKET_NAME] = { "NAME", 0, "the wheel's name" },
-	[BUCKET_LOW] = { "LOW", COL_NUMBER, "at least so late" },
-	[BUCKET_HIGH] = { "HIGH", COL_NUMBER, "at most so late" },
-	[BUCKET_COUNT] = { "COUNT", COL_NUMBER, "how many were" },
+	[BUCKET_LOW] = { "LOW", COL_NUMBER, "the least lateness of the bucket" },
+	[BUCKET_HIGH] = { "HIGH", COL_NUMBER, "the greatest lateness of the bucket" },
+	[BUCKET_COUNT] = { "COUNT", COL_NUMBER, "how many" },
 	[BUCKET_SHARE] = { "SHARE", COL_NUMBER,
-		"per cent that were so late or less" },
+		"per cent of all that were at most that late" },
 	[BUCKET_BAR] = { "BAR", 0, "the count, drawn" },
 	{ }
 };

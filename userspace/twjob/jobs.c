@@ -27,15 +27,16 @@ enum {
 #define JOB_COLUMNS \
 	[ID] = { "ID", COL_NUMBER, "its id" }, \
 	[STATE] = { "STATE", 0, \
-		"delayed, ready (due, and no worker has it), held, waiting, buried or done" }, \
+		"delayed, ready, held, waiting (for its group), buried or done" }, \
 	[DUE] = { "DUE", 0, "when it is due, in local time" }, \
 	[LEFT] = { "LEFT", COL_NUMBER, \
-		"time until then; nothing if it is held, waiting or buried" }, \
+		"time until then, or less than 0; nothing if it is held, waiting or buried" }, \
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER, \
 		"tries so far; the first is counted when it has failed" }, \
-	[KEY] = { "KEY", 0, "its key; nothing if it has none" }, \
+	[KEY] = { "KEY", 0, "its key; nothing if it has none, or one that is not UTF-8" }, \
 	[FAILED] = { "FAILED", COL_HIDDEN, "when it failed last, in local time" }, \
-	[REASON] = { "REASON", COL_HIDDEN, "why; nothing if its worker did not say" }, \
+	[REASON] = { "REASON", COL_HIDDEN, \
+		"why; nothing if its worker did not say, or not in UTF-8" }, \
 	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN, \
 		"its own, as those that follow; nothing if that is its queue's" }, \
 	[TRIES] = { "TRIES", COL_NUMBER | COL_HIDDEN, \
@@ -55,7 +56,7 @@ const struct column job_columns[] = { JOB_COLUMNS, { } };
 const struct column body_columns[] = {
 	JOB_COLUMNS,
 	[SIZE] = { "SIZE", COL_NUMBER, "bytes of its body" },
-	[BODY] = { "BODY", 0, "its body; nothing if that is not text in UTF-8" },
+	[BODY] = { "BODY", 0, "its body; nothing if that is not text in UTF-8, or empty" },
 	[RULE] = { "RULE", COL_HIDDEN, "the rule by which it comes again" },
 	[ZONE] = { "ZONE", COL_HIDDEN, "the rule's time zone" },
 	{ }
@@ -67,7 +68,7 @@ enum {
 
 const struct column done_columns[] = {
 	[DONE_ID] = { "ID", COL_NUMBER, "its id" },
-	[DONE_KEY] = { "KEY", 0, "its key; nothing if it has none" },
+	[DONE_KEY] = { "KEY", 0, "its key; nothing if it has none, or one that is not UTF-8" },
 	[DONE_DUE] = { "DUE", 0, "when it was due, in local time" },
 	[DONE_ENDED] = { "ENDED", 0, "when it was done, in local time" },
 	[DONE_ATTEMPTS] = { "ATTEMPTS", COL_NUMBER, "tries it took" },

@@ -13,11 +13,11 @@ enum {
 const struct column queue_columns[] = {
 	[NAME] = { "NAME", 0, "the queue's name" },
 	[JOBS] = { "JOBS", COL_NUMBER, "its jobs" },
-	[BYTES] = { "BYTES", COL_NUMBER, "what they take of its max-bytes" },
+	[BYTES] = { "BYTES", COL_NUMBER, "what they take of its --max-bytes" },
 	[HELD] = { "HELD", COL_NUMBER, "jobs that are worked on" },
 	[BURIED] = { "BURIED", COL_NUMBER, "jobs that are buried" },
 	[STATE] = { "STATE", 0,
-		    "running, paused, draining, paused+draining or loading" },
+		    "running, paused, draining, paused+draining or loading (after a boot)" },
 	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
 		    "how long a worker has a job" },
 	[TRIES] = { "TRIES", COL_NUMBER | COL_HIDDEN,
@@ -54,7 +54,7 @@ enum {
 
 const struct column figure_columns[] = {
 	[QUEUE] = { "QUEUE", 0, "the queue; nothing for the server" },
-	[FIGURE] = { "FIGURE", 0, "the name that twjobd gives the figure" },
+	[FIGURE] = { "FIGURE", 0, "the name that twjob-protocol(7) gives the figure" },
 	[VALUE] = { "VALUE", COL_NUMBER, "its value" },
 	{ }
 };

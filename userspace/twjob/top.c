@@ -25,9 +25,11 @@ const struct column top_columns[] = {
 	[BURIED] = { "BURIED", COL_NUMBER, "jobs that are buried" },
 	[RATE] = { "RATE", COL_NUMBER,
 		   "deliveries in a second since the table before; nothing in the first" },
-	[P50] = { "P50", COL_NUMBER, "half of the jobs were not later than this" },
+	[P50] = { "P50", COL_NUMBER,
+		  "half of the jobs were not later than this when a worker got them" },
 	[P99] = { "P99", COL_NUMBER, "99 of 100 were not; nothing if none was handed out" },
-	[STATE] = { "STATE", 0, "running, paused, draining, paused+draining or loading" },
+	[STATE] = { "STATE", 0,
+		    "running, paused, draining, paused+draining or loading (after a boot)" },
 	{ }
 };
 

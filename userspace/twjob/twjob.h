@@ -50,25 +50,25 @@ enum {
 	[OPT_SERVER] = { 's', "server", "ADDRESS",			\
 		"twjobd's socket, or HOST:PORT (/run/twjobd/socket)" },	\
 	[OPT_PASSWORD_FILE] = { 0, "password-file", "FILE",		\
-		"the password for HOST:PORT is its first line" }
+		"the password for HOST:PORT is the first line of this file" }
 #define SERVER_OPTIONS	(1ULL << OPT_HELP | 1ULL << OPT_SERVER |	\
 			 1ULL << OPT_PASSWORD_FILE)
 
 #define WEB_OPTION_TEXTS						\
 	[OPT_LISTEN] = { 0, "listen", "ADDRESS",			\
-		"a socket's path, or 127.0.0.1:PORT" },			\
-	[OPT_READ_ONLY] = { 0, "read-only", NULL, "change nothing" }
+		"where browsers connect: a socket's path, or 127.0.0.1:PORT" },	\
+	[OPT_READ_ONLY] = { 0, "read-only", NULL, "show no forms, and refuse all changes" }
 #define WEB_OPTIONS	(SERVER_OPTIONS | 1ULL << OPT_LISTEN | 1ULL << OPT_READ_ONLY)
 #define WEB_HELP	"show queues and jobs to a browser, and change them by it"
 
 #define WORK_OPTION_TEXTS						\
-	[OPT_JOBS] = { 'j', "jobs", "N", "commands or posts that run at a time (1)" }, \
+	[OPT_JOBS] = { 'j', "jobs", "N", "run up to N commands or posts at a time (1)" }, \
 	[OPT_TIMEOUT] = { 't', "timeout", "SPAN",			\
-		"end one that runs so long; its job is tried again" },	\
+		"end one that runs so long, and try its job again" },	\
 	[OPT_URL] = { 0, "url", "URL",				\
-		"post the body to this address, instead of a command" }, \
+		"post to this address, http or https, instead of running a command" }, \
 	[OPT_SECRET_FILE] = { 0, "secret-file", "FILE",			\
-		"sign posts by the secret in its first line" }
+		"sign posts by the secret in the first line of this file" }
 #define WORK_OPTIONS	(SERVER_OPTIONS | 1ULL << OPT_JOBS | 1ULL << OPT_TIMEOUT | \
 			 1ULL << OPT_URL | 1ULL << OPT_SECRET_FILE)
 #define WORK_HELP	"run a command for each job that is due, with the body as its input"

@@ -531,7 +531,7 @@ class Ends(Case):
 
 
 class Manual(Case):
-    PAGE = pathlib.Path(__file__).resolve().parents[2] / "man" / "twjob.1"
+    PAGE = pathlib.Path(__file__).resolve().parents[2] / "man" / "twjob.1.in"
 
     def example(self, word):
         """Returns the page's display with this word, changed for this daemon and server."""
