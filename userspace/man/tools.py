@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The pages of the command-line tools: a frame, and the tables in the tool's source.
+"""The pages of the command-line tools, and of the daemons' configurations: a frame, and the
+tables in the source.
 
 A line "@VERB@" of a frame becomes the verb's heading, its synopsis and what help says of it.
 The options and columns of the verb follow the text behind that line. More about one of these
 stands behind a line "@--OPTION@" or "@COLUMN@", and what comes after all of them behind
 "@below@". A line "@tables@" or "@server@" makes the list of options that many verbs have.
+
+In the frame of a configuration a line "@KEY@" begins what is said of a key. The key's default
+stands at its end, or at a line "@default@".
 """
 
 import ast
@@ -233,3 +237,27 @@ def page(name: str, frame: str) -> str:
     assert [name for name in seen if name in tool.verbs] == list(tool.verbs), \
         f"the verbs of {tool.name} are {' '.join(tool.verbs)}"
     return "\n".join(lines) + "\n"
+
+
+def configuration(daemon: str, frame: str) -> str:
+    keys = {string(key): fields for _, (key, *fields) in
+            rows(contents(f"{SOURCE}/daemons/{daemon}/main.c"), "keys", {})}
+    seen = []
+
+    def item(found: re.Match[str]) -> str:
+        name, text = found.groups()
+        seen.append(name)
+        defaults = [string(value) for field in keys[name] if isinstance(field, tuple)
+                    for value in field[1]]
+        default = "".join(f"Default\n.{'Pa' if value.startswith('/') else 'Li'} {value} .\n"
+                          for value in defaults)
+        text = re.sub("@default@\n|\\Z", default, text, count=1)
+        live = any("CONFIG_LIVE" in field for field in keys[name])
+        if live and "Reloaded" not in text:
+            text += "Reloaded.\n"
+        return f".It Cm {name}\n{text}"
+
+    text = re.sub(r"^@([\w-]+)@\n((?:(?!@(?!default@)|\.Sh ).*\n)*)", item, frame, flags=re.M)
+    assert sorted(seen) == sorted(keys), f"the keys of {daemon} are {' '.join(keys)}"
+    return re.sub(r"^(The keys:\n)(.*?)(?=^\.Sh )", r"\1.Bl -tag -width Ds\n\2.El\n", text,
+                  flags=re.M | re.S)
