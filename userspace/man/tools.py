@@ -129,7 +129,7 @@ def read_tool(name: str) -> Tool:
             (histogram if "OPT_HISTOGRAM" in bits else [])
         verbs[string(verb)] = Verb(string(verb), string(args), string(told),
                                    [options[bit] for bit in bits
-                                    if bit in options and bit != "OPT_HELP"], tables)
+                                    if bit.startswith("OPT_") and bit != "OPT_HELP"], tables)
     return Tool(name, options, columns, json, verbs)
 
 
@@ -147,10 +147,10 @@ def synopsis(tool: Tool, verb: Verb) -> list[str]:
     lines = [f".Ss {verb.name}", f".Nm {tool.name} {verb.name}",
              *([".Op Ar OPTION ..."] if verb.options else [])]
     for word in re.findall(r"\[.*?\](?=$| )|\S+", verb.args.replace("-- ", "--~")):
-        inner = re.sub(r"^\[(.*)\]$", r"\1", word).replace("...", " ...")
-        inner = re.sub(r"^--~", "Fl - Ar ", inner) if inner.startswith("--~") else \
-            f"Ar {inner}"
-        lines.append(f".Op {inner}" if word.startswith("[") else f".{inner}")
+        inner = word.strip("[]").replace("...", " ...")
+        macro = ".Op " if word.startswith("[") else "."
+        lines.append(macro + (inner.replace("--~", "Fl - Ar ") if "~" in inner else
+                              f"Ar {inner}"))
     return lines
 
 
