@@ -95,7 +95,7 @@ const struct verb verbs[] = {
 	{ "kick", "QUEUE [ID...]",
 	  "make jobs due now, also buried ones, with all tries again",
 	  ALL | BIT(BURIED), NULL, 1, MANY, verb_kick },
-	{ "delete", "QUEUE ID...", "end jobs, also those that are worked on",
+	{ "delete", "QUEUE ID...", "end jobs in any state, also those that are worked on",
 	  ALL, NULL, 2, MANY, verb_delete },
 	{ "pause", "QUEUE...", "hand out no jobs until resume",
 	  ALL, NULL, 1, MANY, verb_pause },
