@@ -1,396 +1,374 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Wheels and their tokens: what each call does and tells, and how it fails."""
+"""Each call: whether its arguments reach the library, and its results and errors come back.
+
+What wheels do is for the tests of the kernel and the library.
+"""
 
 import copy
 import errno
 import gc
 import math
+import operator
 import os
 import pickle
-import stat
+import socket
+import time
 import unittest
-import warnings
-from dataclasses import replace
-from typing import Callable
+from dataclasses import asdict, fields, replace
+from typing import Any, Callable
+from unittest import mock
 
 import timewheel
-from common import MANUAL, MONOTONIC, SEC, WheelTest, needs_kernel, registered
-from timewheel import Batch, Clock, Result, Setup, State, Wheel, _abi
+from timewheel import Batch, Clock, Event, Histogram, Result, Setup, State, Wheel, _abi, _uapi
+
+SEC = 1_000_000_000
+
+MANUAL = Setup(slots=60, tick=1, max_tokens=2000, clock=Clock.MANUAL, start=100)
+"""Its hand is on 100 and moves by the test only: so all times are exact."""
+
+EVENT = Event(7, 1, 0, 0, 0, 1, 1, 0)
+
+by_id = operator.attrgetter("id")
 
 
-# Each of these calls has to fail.
-Calls = tuple[Callable[[], object], ...]
+class WheelTest(unittest.TestCase):
+    """A test with a manual wheel, self.wheel."""
+
+    def setUp(self) -> None:
+        self.wheel = self.opened()
+
+    def opened(self, **changes: Any) -> Wheel:
+        """Makes a wheel that is closed after the test."""
+        wheel = Wheel.open(replace(MANUAL, **changes))
+        self.addCleanup(wheel.close)
+        return wheel
+
+    def named(self) -> tuple[str, Wheel]:
+        """Makes a named wheel that is destroyed after the test."""
+        name = f"py-{os.getpid()}"
+        wheel = Wheel.open_or_create(name, MANUAL)
+        self.addCleanup(timewheel.destroy, name)
+        self.addCleanup(wheel.close)
+        return name, wheel
+
+    def fails(self, error: Any, call: Any, *arguments: Any, **more: Any) -> Any:
+        """Checks that a call raises @error, or OSError with this errno, of the class that Python
+        has for it; returns what it raised."""
+        kind = OSError if isinstance(error, int) else error
+        with self.assertRaises(kind, msg=(call, arguments, more)) as caught:
+            call(*arguments, **more)
+        if kind is OSError:
+            self.assertEqual(repr(OSError(error, caught.exception.strerror)),
+                             repr(caught.exception))
+        return caught.exception
 
 
-class Opening(WheelTest):
-    def test_settings_arrive(self) -> None:
-        setup = Setup(slots=31, tick=0.25, max_tokens=7, clock=Clock.MANUAL,
-                      ids=False, cookies=False, start=9)
-        info = self.opened(setup).info()
-        self.assertEqual(
-            (info.slots, info.tick_ns, info.max_tokens, info.clock, info.ids,
-             info.cookies, info.hand, info.next_ns),
-            (31, SEC // 4, 7, Clock.MANUAL, False, False, 9, None))
-        info = self.wheel.info()
-        self.assertEqual((True, True, 100 * SEC),
-                         (info.ids, info.cookies, info.now_ns))
-
-    def test_each_clock(self) -> None:
-        for clock in timewheel.caps().clocks:
-            setup = Setup(slots=1, tick=1, max_tokens=1, clock=clock)
-            self.assertEqual(clock, self.opened(setup).info().clock)
-
-    def test_caps(self) -> None:
-        caps = timewheel.caps()
-        self.assertEqual(set(Clock), caps.clocks)
-        self.assertTrue(caps.ids_optional and caps.cookies_optional)
-        self.assertEqual((65536, 65536), (caps.max_slots, caps.max_batch))
-        self.assertLess(caps.min_tick_ns, caps.max_tick_ns)
-        self.assertGreater(caps.max_tokens, 0)
-        self.assertEqual(2**30, caps.max_word_ticks)
-
-    def test_context_manager_closes(self) -> None:
-        with Wheel.open(MANUAL) as wheel:
-            fd = wheel.fileno()
-            os.fstat(fd)
-            self.assertFalse(wheel.closed)
-            self.assertFalse(os.get_inheritable(fd))
-        self.assertTrue(wheel.closed)
-        with self.fails(errno.EBADF):
-            os.fstat(fd)
-
-    def test_closed(self) -> None:
-        """Every call tells that the wheel is closed, and another file of this fd is left alone."""
-        self.wheel.close()
-        self.wheel.close()
-        calls: Calls = (
-            self.wheel.fileno, self.wheel.info, self.wheel.stats,
-            self.wheel.read, self.wheel.tokens, self.wheel.__enter__,
-            lambda: self.wheel.register(1, 1),
-            lambda: self.wheel.touch(1), lambda: self.wheel.cancel(1),
-            lambda: self.wheel.touch_or_register(1, 1),
-            lambda: self.wheel.move(1, 1), lambda: self.wheel.get(1),
-            lambda: self.wheel.advance(1), lambda: next(self.wheel),
-            lambda: self.wheel.register(1, period=1),
-            lambda: self.wheel.get_many([1]),
-            lambda: self.wheel.delete(1),
-            self.wheel.pause, self.wheel.resume, self.wheel.drain,
-            self.wheel.undrain,
-            lambda: Batch().run(self.wheel),
-        )
-        for call in calls:
-            with self.assertRaises(ValueError):
-                call()
-        self.assertIn("closed", repr(self.wheel))
-
-    def test_unclosed_is_told_of_and_closed(self) -> None:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            fd = Wheel.open(MANUAL).fileno()
-            gc.collect()
-        # Each warning names its wheel for the program.
-        self.assertEqual([ResourceWarning], [w.category for w in caught])
-        caught.clear()
-        with self.fails(errno.EBADF):
-            os.fstat(fd)
-
-    @needs_kernel("an fd of a wheel makes another one")
-    def test_open_fd(self) -> None:
-        self.wheel.register(7, 1)
-        with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
-            self.assertEqual(7, other.get(7).id)
-        with self.fails(errno.EBADF):
-            Wheel.open_fd(-1)
-        with open("/dev/null") as file, self.fails(errno.ENOTTY):
-            Wheel.open_fd(file.fileno())
-        with open("/dev/timewheel", "rb", 0) as raw, self.fails(errno.EBADFD):
-            Wheel.open_fd(raw.fileno())
-
-    def test_is_made_of_a_wheel_only(self) -> None:
-        with self.assertRaises(TypeError):
-            Wheel(self.wheel.fileno())  # type: ignore[arg-type]
-
-    def test_is_not_copied(self) -> None:
-        """Nor is a wheel pickled: the result would have a pointer of another process."""
-        with self.assertRaises(TypeError):
-            copy.copy(self.wheel)
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            with self.assertRaises(TypeError):
-                pickle.dumps(self.wheel, protocol)
+def rows(*rows: Any) -> tuple[Any, ...]:
+    """Returns rows of a table, of any types."""
+    return rows
 
 
-class Tokens(WheelTest):
-    def test_register_and_get(self) -> None:
-        handle = self.wheel.register(7, 30, cookie=2**64 - 1)
-        token = self.wheel.get(7)
-        self.assertEqual(
-            (token.id, token.handle, token.cookie, token.deadline_ns,
-             token.cycle, token.slot, token.state, token.left_ns,
-             token.timeout_ns),
-            (7, handle, 2**64 - 1, 130 * SEC, 0, 130 % 60, State.PENDING,
-             30 * SEC, 30 * SEC))
-        self.assertEqual(
-            (0, 0, 0, 0, 0),
-            (token.lease_end_ns, token.period_ns, token.base_ns, token.delivery,
-             token.attempts))
-        self.assertEqual(token, self.wheel.get(handle=handle))
-        with self.fails(errno.EEXIST):
-            self.wheel.register(7, 30)
+def registered(wheel: Wheel, count: int) -> list[int]:
+    """Registers tokens 1 to @count, due one second after the other."""
+    for id in range(1, count + 1):
+        wheel.register(id, id)
+    return list(range(1, count + 1))
 
-    def test_get_many(self) -> None:
-        registered(self.wheel, 1500)
-        found = self.wheel.get_many([7, 0, *range(1500, 0, -1)])
-        self.assertEqual([7, None, *range(1500, 0, -1)],
-                         [token and token.id for token in found])
-        token = self.wheel.get(7)
-        self.assertEqual([token, None],
-                         self.wheel.get_many(handles=(token.handle, 1)))
-        self.assertEqual([], self.wheel.get_many([]))
-        wheel = self.opened(replace(MANUAL, ids=False))
-        with self.fails(errno.EINVAL):
-            wheel.get_many([7])
 
-    def test_timeout(self) -> None:
-        """A timeout may differ from the delay, and go with a point of time."""
-        self.wheel.register(1, 5, timeout=30)
-        self.wheel.register(2, at_ns=105 * SEC, timeout=30)
-        self.wheel.register(3, timeout=30)
-        self.assertEqual(
-            [(105 * SEC, 30 * SEC), (105 * SEC, 30 * SEC), (130 * SEC, 30 * SEC)],
-            [(t.deadline_ns, t.timeout_ns) for t in map(self.wheel.get, (1, 2, 3))])
-        for id in (1, 2):
-            self.wheel.touch(id)
-            self.assertEqual(130 * SEC, self.wheel.get(id).deadline_ns)
-        self.wheel.move(1, 5, timeout=40)
-        self.wheel.move(2, at_ns=107 * SEC, timeout=41)
-        self.wheel.move(3, timeout=42)
-        self.assertEqual(
-            [(105 * SEC, 40 * SEC), (107 * SEC, 41 * SEC), (142 * SEC, 42 * SEC)],
-            [(t.deadline_ns, t.timeout_ns) for t in map(self.wheel.get, (1, 2, 3))])
-        with self.assertRaises(ValueError):
-            self.wheel.register(4, 1, timeout=0)
-        with self.assertRaises(ValueError):
-            self.wheel.move(1, 1, timeout=1e-10)
+def read_at(wheel: Wheel, tick: int) -> Event:
+    wheel.advance(tick)
+    [event] = wheel.read(0)
+    return event
 
-    def test_durations(self) -> None:
-        """A float means the number as it was written."""
-        wheel = self.opened(Setup(slots=60, tick=0.0001, max_tokens=100,
-                                  clock=Clock.MANUAL))
-        for i, (seconds, expected) in enumerate((
-                (0, 0), (1, SEC), (1.1, 1_100_000_000), (0.3, 300_000_000),
-                (172800.7, 172_800_700_000_000), (0.0001, 100_000),
-                (1e-10, 0), (True, SEC))):
-            wheel.register(i, seconds)
-            self.assertEqual(expected, wheel.get(i).left_ns, seconds)
-        wheel = self.opened(Setup(slots=1, tick=1.001, max_tokens=1))
-        self.assertEqual(1_001_000_000, wheel.info().tick_ns)
 
-    def test_numbers_that_do_not_fit(self) -> None:
-        """C would cut such numbers off, and do something else."""
-        for id in (-1, 2**64):
-            calls: Calls = (
-                lambda: self.wheel.register(id, 1),
-                lambda: self.wheel.touch(id),
-                lambda: self.wheel.touch(handle=id),
-                lambda: self.wheel.register(1, 1, cookie=id),
-                lambda: self.wheel.register(1, at_ns=id),
-                lambda: self.wheel.touch_or_register(id, 1),
-                lambda: self.wheel.touch_or_register(1, 1, cookie=id),
-                lambda: self.wheel.move(1, at_ns=id),
-                lambda: self.wheel.advance(id),
-                lambda: self.wheel.tokens(id),
-                lambda: self.wheel.tokens(0, id),
-                lambda: self.wheel.read(0, id),
-                lambda: self.wheel.get_many([id]),
-                lambda: Batch().cancel(id),
-                lambda: Batch(id),
-            )
-            for call in calls:
-                with self.assertRaises(OverflowError):
-                    call()
-        with self.assertRaises(OverflowError):
-            Wheel.open(Setup(slots=2**32 + 1, tick=1, max_tokens=1))
-        for seconds, error in ((-1e-12, ValueError), (math.nan, ValueError),
-                               (math.inf, OverflowError), (1e30, OverflowError)):
-            with self.assertRaises(error):
-                self.wheel.register(1, seconds)
-            with self.assertRaises(error):
-                self.wheel.read(seconds)
-        self.assertEqual(0, self.wheel.info().registered)
+def calls(wheel: Wheel) -> list[tuple[Any, ...]]:
+    """Returns each call that asks the library about an open wheel, with its arguments."""
+    return [(wheel.register, 1, 1), (wheel.touch, 7), (wheel.touch_or_register, 1, 1),
+            (wheel.move, 7, 1), (wheel.cancel, 7), (wheel.delete, 7), (wheel.ack, EVENT),
+            (wheel.nack, EVENT), (wheel.extend, EVENT), (wheel.get, 7), (wheel.get_many, [7]),
+            (wheel.advance, 1), (wheel.info,), (wheel.stats,), (wheel.read,), (next, wheel),
+            (wheel.pause,), (wheel.resume,), (wheel.drain,), (wheel.undrain,),
+            (Batch().run, wheel)]
 
-    def test_one_key_one_time(self) -> None:
-        calls: Calls = (
-            lambda: self.wheel.touch(),
-            lambda: self.wheel.touch(1, handle=1),
-            lambda: self.wheel.register(1),
-            lambda: self.wheel.register(1, 1, at_ns=1),
-            lambda: self.wheel.move(1),
-            lambda: self.wheel.get_many(),
-            lambda: self.wheel.get_many([1], handles=[1]),
-        )
-        for call in calls:
-            with self.assertRaises(TypeError):
-                call()
-        with self.assertRaises(TypeError):
-            self.wheel.touch(1.5)  # type: ignore[arg-type]
 
-    def test_touch(self) -> None:
-        handle = self.wheel.register(7, 30)
-        self.wheel.advance(120)
-        self.assertEqual(Result(0), self.wheel.touch(7))
-        self.assertEqual(30 * SEC, self.wheel.get(7).left_ns)
-        self.wheel.advance(150)
-        self.assertEqual(0, self.wheel.get(7).left_ns)
-        self.assertEqual(Result.WAS_DUE, self.wheel.touch(handle=handle))
-        self.wheel.advance(180)
-        self.assertEqual([180 * SEC],
-                         [e.deadline_ns for e in self.wheel.read(0)])
-        with self.fails(errno.ENOENT):
-            self.wheel.touch(7)
-        with self.fails(errno.ESTALE):
-            self.wheel.touch(handle=handle)
+class Fields(WheelTest):
+    def told(self, function: str, call: Callable[[], Any], true: str, **values: int) -> None:
+        """Has a function of the library tell another number in each field, but @values where they
+        are given. Checks that each comes in the field of its name, and which fields are true."""
+        struct: Any = None
 
-    def test_touch_or_register(self) -> None:
-        self.assertEqual(Result.REGISTERED,
-                         self.wheel.touch_or_register(7, 30, cookie=5))
-        self.wheel.advance(110)
-        self.assertFalse(self.wheel.touch_or_register(7, 1, cookie=6))
-        token = self.wheel.get(7)
-        self.assertEqual((140 * SEC, 5), (token.deadline_ns, token.cookie))
-        self.wheel.advance(140)
-        self.assertEqual(Result.WAS_DUE, self.wheel.touch_or_register(7, 30))
+        def tell(*arguments: Any) -> None:
+            nonlocal struct
+            struct = arguments[-1]._obj
+            for number, (field, _) in enumerate(struct._fields_, 1000):
+                setattr(struct, field, values.get(field, number))
 
-    def test_move(self) -> None:
-        handle = self.wheel.register(7, 30)
-        self.assertFalse(self.wheel.move(7, 10))
-        self.assertEqual(110 * SEC, self.wheel.get(7).deadline_ns)
-        self.assertFalse(self.wheel.move(handle=handle, at_ns=200 * SEC))
-        self.assertEqual(200 * SEC, self.wheel.get(7).deadline_ns)
-        self.wheel.advance(200)
-        self.assertEqual(Result.WAS_DUE, self.wheel.move(handle=handle, timeout=1))
-        with self.fails(errno.ENOENT):
-            self.wheel.move(8, 1)
+        with mock.patch.object(_abi, function, tell):
+            told = call()
+        for field in fields(told):
+            if (name := field.name.removesuffix("_ns")) != "clocks" and hasattr(struct, name):
+                self.assertEqual(getattr(struct, name), getattr(told, field.name), name)
+        self.assertEqual(true.split(), [n for n, value in asdict(told).items() if value is True])
 
-    def test_cancel(self) -> None:
-        handle = self.wheel.register(7, 30)
-        self.assertEqual(Result(0), self.wheel.cancel(7))
-        with self.fails(errno.ENOENT):
-            self.wheel.cancel(7)
-        with self.fails(errno.ESTALE):
-            self.wheel.cancel(handle=handle)
-        handle = self.wheel.register(7, 0)
-        self.assertEqual(Result.WAS_DUE, self.wheel.cancel(handle=handle))
-        self.assertEqual([], self.wheel.read(0))
+    def test_told(self) -> None:
+        names = {name.removeprefix("TIMEWHEEL_"): value for name, value in vars(_uapi).items()}
+        for flag, codes, true in (
+                ("NO_IDS", 0, "ids_optional"), ("NO_COOKIES", 0, "cookies_optional"),
+                ("PERIODS", 0, "periods"), ("TOUCH_WORDS", 1 << names["OP_ACK"], "leases")):
+            self.told("tw_device_caps", timewheel.caps, true, codes=codes,
+                      setup_flags=names[f"SETUP_{flag}"])
+        for flag, state, true in (
+                ("NO_IDS", 0, "cookies"), ("NO_COOKIES", 0, "ids"),
+                ("TOUCH_WORDS", names["CONTROL_PAUSED"], "ids cookies touch_words paused"),
+                ("PERIODS", names["CONTROL_DRAINING"], "ids cookies draining periods")):
+            self.told("tw_wheel_info", self.wheel.info, true, clock=Clock.REALTIME, state=state,
+                      setup_flags=names[f"SETUP_{flag}"])
+        self.told("tw_wheel_get", lambda: self.wheel.get(7), "", state=State.HELD)
+        self.assertEqual((set(Clock), None), (timewheel.caps().clocks, self.wheel.info().next_ns))
 
-    def test_listing(self) -> None:
-        ids = registered(self.wheel, 500)
-        found = list(self.wheel.tokens())
-        self.assertEqual(sorted(ids), sorted(t.id for t in found))
-        self.assertEqual(found, self.wheel.get_many(t.id for t in found))
-        by_id = {t.id: t for t in found}
-        self.assertEqual(
-            (by_id[61].deadline_ns, by_id[61].cycle, by_id[61].slot,
-             by_id[61].state, by_id[61].handle),
-            (161 * SEC, 1, 161 % 60, State.PENDING, self.wheel.get(61).handle))
-        some = self.wheel.tokens(110 * SEC, 120 * SEC)
-        self.assertEqual(list(range(10, 21)), sorted(t.id for t in some))
-        self.assertEqual([], list(self.wheel.tokens(0, 100 * SEC)))
+    def test_event(self) -> None:
+        wheel = self.opened(lease=10, periods=True)
+        handle = wheel.register(7, period=2, cookie=2**64 - 1)
+        wheel.ack(read_at(wheel, 102))
+        event = read_at(wheel, 109)
+        self.assertEqual(Event(7, handle, 2**64 - 1, 108 * SEC, 109 * SEC, 2, 1, 2), event)
+        self.assertEqual(1, len({event, copy.copy(event)}))
+        self.fails(AttributeError, setattr, event, "id", 1)
 
-    def test_listing_of_a_wheel_that_is_closed_meanwhile(self) -> None:
-        ids = registered(self.wheel, 500)
-        walk = self.wheel.tokens()
-        first = next(walk)
-        self.wheel.close()
-        self.assertEqual(ids, {first.id} | {t.id for t in walk})
-
-    def test_info(self) -> None:
-        registered(self.wheel, 5)
-        self.wheel.touch(1)
-        self.wheel.move(2, 50)
-        self.wheel.cancel(3)
-        self.wheel.advance(101)
-        self.wheel.read(0)
-        info = self.wheel.info()
-        self.assertEqual(
-            (info.registered, info.touched, info.moved, info.cancelled,
-             info.delivered, info.pending, info.hand, info.taken),
-            (5, 1, 1, 1, 1, 3, 101, 0))
-        # The count is 1 if the memory for the events was not there at once.
-        self.assertIn(info.put_back, (0, 1))
-        self.assertIsNotNone(info.next_ns)
-        self.assertGreater(info.bytes, 0)
+    def test_setup(self) -> None:
+        for setup, more in rows(
+                ({"slots": 31, "max_tokens": 7, "ids": False},
+                 {"hand": 100, "clock": Clock.MANUAL, "cookies": True, "max_held": 0}),
+                ({"clock": Clock.REALTIME, "cookies": False, "max_held": 3, "periods": True,
+                  "start": 0, "tick": 1.001, "lease": 1.5, "slack": 0.25}, {"ids": True}),
+                ({"max_tokens": 5, "lease": 1}, {"max_held": 5, "periods": False}),
+                ({"max_tokens": 70_000, "lease": 1}, {"max_held": 65536})):
+            info = asdict(self.opened(**setup).info())
+            times = {f"{name}_ns": round(setup.pop(name) * SEC)
+                     for name in ("tick", "lease", "slack") if name in setup}
+            setup.pop("start", None)
+            self.assertEqual(info | setup | more | times, info)
 
     def test_stats(self) -> None:
         """A manual wheel's lateness is exact: deadline to hand."""
-        registered(self.wheel, 4)
-        self.wheel.advance(104)
-        self.assertEqual(4, len(self.wheel.read(0)))
-        stats = self.wheel.stats()
-        self.assertEqual(4, stats.lateness.count)
-        low, high = stats.lateness.bounds(
-            max(b for b, n in enumerate(stats.lateness.buckets) if n))
+        registered(self.wheel, 1)
+        read_at(self.wheel, 104)
+        lateness = self.wheel.stats().lateness
+        self.assertEqual(1, lateness.count)
+        low, high = lateness.bounds(lateness.buckets.index(1))
         self.assertTrue(low <= 3 * SEC <= high)
-        self.assertEqual(high, stats.lateness.percentile(100))
-        self.assertEqual(0, stats.lateness.percentile(0))
-        with self.fails(errno.EINVAL):
-            stats.lateness.percentile(101)
-        with self.fails(errno.ENODATA):
-            self.opened(MONOTONIC).stats().lateness.percentile(50)
+        self.assertEqual(high, lateness.percentile(100))
+        wide = Histogram((0, 9995, 5, *[0] * 249))
+        self.assertEqual([wide.bounds(1)[1], wide.bounds(2)[1]],
+                         [wide.percentile(percent) for percent in (99.95, 99.96)])
+        self.fails(errno.EINVAL, lateness.percentile, 101)
+        for bucket in -1, 252, 2**32:
+            self.fails(IndexError, lateness.bounds, bucket)
 
-    def test_bounds(self) -> None:
-        """Buckets follow each other from 0 to 2**64-1."""
-        bounds = [timewheel.Histogram.bounds(b) for b in range(252)]
-        self.assertEqual(0, bounds[0][0])
-        self.assertEqual(2**64 - 1, bounds[-1][1])
-        for before, after in zip(bounds, bounds[1:]):
-            self.assertEqual(before[1] + 1, after[0])
-        for bucket in (-1, 252):
-            with self.assertRaises(IndexError):
-                timewheel.Histogram.bounds(bucket)
+
+class Operations(WheelTest):
+    def test_times(self) -> None:
+        """Tests each way to say when a token is due, on its registration and by a move."""
+        wheel = self.opened(periods=True)
+        ways = rows(
+            ({"delay": 5}, 105, 5, 0), ({"delay": 5, "timeout": 30}, 105, 30, 0),
+            ({"at_ns": 107 * SEC, "timeout": 41}, 107, 41, 0), ({"timeout": 42}, 142, 42, 0),
+            ({"period": 3}, 103, 0, 3), ({"delay": 1, "period": 3.5}, 101, 0, 3.5))
+        for way, *expected in ways:
+            wheel.register(1, **way)
+            token = wheel.get(1)
+            self.assertEqual([ns * SEC for ns in expected],
+                             [token.deadline_ns, token.timeout_ns, token.period_ns], way)
+            wheel.cancel(1)
+        handle = wheel.register(1, 50)
+        for way, *expected in ways[:4]:
+            for key in {"id": 1}, {"handle": handle}:
+                wheel.move(**key, delay=200, timeout=200)
+                wheel.move(**key, **way)
+                token = wheel.get(1)
+                self.assertEqual([ns * SEC for ns in expected],
+                                 [token.deadline_ns, token.timeout_ns, 0], way)
+        for call in wheel.register, wheel.move:
+            self.fails(ValueError, call, 2, 1, timeout=1e-10)
+
+    def test_durations(self) -> None:
+        """A float means the number as it was written."""
+        wheel = self.opened(tick=0.0001, start=0)
+        for seconds, expected in ((0, 0), (1.1, 1_100_000_000), (0.3, 300_000_000), (True, SEC),
+                                  (172800.7, 172_800_700_000_000), (1e-10, 0), (1e-9, 100_000)):
+            wheel.register(1, seconds)
+            self.assertEqual(expected, wheel.get(1).left_ns, seconds)
+            wheel.cancel(1)
+
+    def test_operations(self) -> None:
+        """Each names its token by id or by handle, and tells its result."""
+        id = 2**64 - 1
+        for error in errno.ENOENT, errno.ESTALE:
+            self.assertIs(Result.REGISTERED, self.wheel.touch_or_register(id, 30, cookie=5))
+            token = self.wheel.get(id)
+            self.assertEqual((id, 30 * SEC, 5), (token.id, token.left_ns, token.cookie))
+            self.fails(errno.EEXIST, self.wheel.register, id, 1)
+            key = {"id": id} if error == errno.ENOENT else {"handle": token.handle}
+            self.assertEqual(Result(0), self.wheel.touch(**key))
+            self.wheel.advance(token.deadline_ns // SEC)
+            self.assertIs(Result.WAS_DUE, self.wheel.touch(**key))
+            self.assertEqual(30 * SEC, self.wheel.get(**key).left_ns)
+            self.assertEqual(Result(0), self.wheel.move(**key, delay=0))
+            self.assertIs(Result.WAS_DUE, self.wheel.touch_or_register(id, 1, cookie=6))
+            token = self.wheel.get(**key)
+            self.assertEqual((30 * SEC, 5), (token.left_ns, token.cookie))
+            self.assertEqual(Result(0), self.wheel.cancel(**key))
+            for call in self.wheel.touch, self.wheel.get, self.wheel.cancel:
+                self.fails(error, call, **key)
+
+    def test_answers(self) -> None:
+        wheel = self.opened(lease=10)
+        for id in range(1, 6):
+            handle = wheel.register(id, 0)
+        one, two, three, four, five = sorted(wheel.read(0), key=by_id)
+        self.fails(errno.ESTALE, wheel.ack, replace(one, delivery=2))
+        self.assertEqual(Result(0), wheel.ack(one))
+        wheel.nack(two, 5)
+        wheel.nack(three, at_ns=120 * SEC)
+        wheel.nack(wheel.get(4))
+        self.assertEqual([105 * SEC, 120 * SEC, 100 * SEC],
+                         [wheel.get(id).deadline_ns for id in (2, 3, 4)])
+        for lease, end in (0, 110), (30, 130), (1.5, 130):
+            wheel.extend(five, lease)
+            self.assertEqual(end * SEC, wheel.get(5).lease_end_ns)
+        # A token that is held can be deleted, not cancelled.
+        self.fails(errno.ENOENT, wheel.cancel, 5)
+        wheel.delete(handle=handle)
+        wheel.delete(4)
+        info = wheel.info()
+        self.assertEqual((1, 3, 2, 0, 2),
+                         (info.acked, info.nacked, info.deleted, info.held, info.pending))
+
+    def test_get_many_and_tokens(self) -> None:
+        """A walk goes on when its wheel is closed."""
+        ids = registered(self.wheel, 1500)
+        found = self.wheel.get_many(iter([0, *ids]))
+        self.assertEqual([None, *ids], [token and token.id for token in found])
+        self.assertEqual([*found[1:2], None],
+                         self.wheel.get_many(handles=(self.wheel.get(1).handle, 1)))
+        self.assertEqual([], self.wheel.get_many([]))
+        some = self.wheel.tokens(110 * SEC, 120 * SEC)
+        self.assertEqual(list(range(10, 21)), sorted(map(by_id, some)))
+        self.assertEqual([], list(self.wheel.tokens(0, 0)))
+        walk = self.wheel.tokens()
+        first = next(walk)
+        self.wheel.close()
+        self.assertEqual(found[1:], sorted([first, *walk], key=by_id))
+
+    def test_pause_and_drain(self) -> None:
+        for call, expected in ((self.wheel.pause, (True, False)), (self.wheel.drain, (True, True)),
+                               (self.wheel.resume, (False, True)),
+                               (self.wheel.undrain, (False, False))):
+            call()
+            info = self.wheel.info()
+            self.assertEqual(expected, (info.paused, info.draining))
+
+    def test_read(self) -> None:
+        ids = registered(self.wheel, 197)
+        start = time.monotonic_ns()
+        self.assertEqual([], self.wheel.read(0.02))
+        self.assertGreaterEqual(time.monotonic_ns() - start, 20_000_000)
+        self.wheel.advance(1000)
+        found = [self.wheel.read(0, 5)]
+        # A loop that ends keeps no event back.
+        for events in self.wheel:
+            found.append(events)
+            if len(found) == 3:
+                break
+        found.append(self.wheel.read())
+        self.assertEqual([5, 64, 64, 64], list(map(len, found)))
+        self.assertEqual(ids, [event.id for events in found for event in events])
+        self.assertEqual([], self.wheel.read(0))
+        self.fails(errno.EINVAL, self.wheel.read, 0, 0)
+
+
+class Refused(WheelTest):
+    def test_numbers_that_do_not_fit(self) -> None:
+        """C would cut such numbers off, and do something else."""
+        wheel, batch = self.wheel, Batch()
+        for n in -1, 2**64:
+            for call, *arguments in (
+                    (wheel.register, n, 1), (wheel.touch, n), (wheel.touch_or_register, n, 1),
+                    (wheel.get_many, [n]), (wheel.advance, n), (wheel.tokens, n),
+                    (wheel.tokens, 0, n), (wheel.read, 0, n), (batch.cancel, n), (Batch, n),
+                    (batch.touch, n), (batch.touch_many, [n])):
+                self.fails(OverflowError, call, *arguments)
+            self.fails(OverflowError, wheel.touch, handle=n)
+            for cookie in wheel.register, wheel.touch_or_register:
+                self.fails(OverflowError, cookie, 1, 1, cookie=n)
+            for at in wheel.register, wheel.move:
+                self.fails(OverflowError, at, 1, at_ns=n)
+        self.fails(OverflowError, timewheel.tcp_idle, 2**32)
+        self.fails(OverflowError, self.opened, slots=2**32 + 1)
+        self.fails(OverflowError, self.opened, lease=1, max_held=-1)
+        for seconds, error in ((-1e-12, ValueError), (math.nan, ValueError),
+                               (math.inf, OverflowError), (1e30, OverflowError)):
+            self.fails(error, wheel.register, 1, seconds)
+            self.fails(error, wheel.read, seconds)
+        self.assertEqual((0, 0), (wheel.info().registered, len(batch)))
+
+    def test_one_key_one_time(self) -> None:
+        batch = Batch()
+        for call in self.wheel.touch, batch.touch, batch.cancel:
+            self.fails(TypeError, call)
+            self.fails(TypeError, call, 1, handle=1)
+            self.fails(TypeError, call, 1.5)
+        for many in self.wheel.get_many, batch.touch_many:
+            self.fails(TypeError, many)
+            self.fails(TypeError, many, [1], handles=[1])
+        for due in self.wheel.register, self.wheel.move:
+            self.fails(TypeError, due, 1)
+            self.fails(TypeError, due, 1, 1, at_ns=1)
+        self.assertEqual(0, len(batch))
+
+    def test_closed(self) -> None:
+        self.wheel.close()
+        self.wheel.close()
+        self.assertTrue(self.wheel.closed)
+        for call, *arguments in [*calls(self.wheel), (self.wheel.tokens,), (self.wheel.fileno,),
+                                 (self.wheel.__enter__,), (getattr, self.wheel, "in_process")]:
+            self.fails(ValueError, call, *arguments)
+        self.assertIn("closed", repr(self.wheel))
+
+    def test_destroyed(self) -> None:
+        """Every call passes on the library's error."""
+        name, wheel = self.named()
+        timewheel.destroy(name)
+        for call, *arguments in [*calls(wheel), (next, wheel.tokens())]:
+            self.fails(errno.ENODEV, call, *arguments)
+        self.assertIs(True, timewheel.create(name, MANUAL, exclusive=True))
 
 
 class Batches(WheelTest):
     def test_outcomes(self) -> None:
         """Each outcome is the one of the single operation."""
-        self.wheel.register(1, 10, cookie=4)
+        handle = self.wheel.register(1, 10)
         batch = Batch()
-        handle = self.wheel.get(1).handle
-        calls = (batch.register(7, 30, cookie=9), batch.register(7, 30),
-                 batch.touch(handle=handle), batch.touch_or_register(8, 5),
-                 batch.touch_or_register(8, 5), batch.move(1, at_ns=150 * SEC),
-                 batch.cancel(1), batch.cancel(handle=handle))
-        self.assertEqual(tuple(range(8)), calls)
+        indexes = [batch.register(7, 30, cookie=9), batch.register(7, 30),
+                   batch.touch_or_register(8, 5), batch.touch_or_register(8, 5),
+                   batch.move(handle=handle, at_ns=150 * SEC), batch.cancel(1)]
+        self.assertIsInstance(batch.outcome(5).error, BlockingIOError)
+        self.assertEqual(1, batch.run(self.wheel))
+        # An operation that has been carried out is not carried out again.
+        indexes.append(batch.cancel(handle=handle))
         self.assertEqual(2, batch.run(self.wheel))
-        self.assertEqual(8, len(batch))
-        got = list(batch.outcomes())
-        self.assertEqual([None, "EEXIST", None, None, None, None, None, "ESTALE"],
-                         [o.error and errno.errorcode[o.error.errno or 0] for o in got])
-        self.assertIsInstance(got[1].error, FileExistsError)
-        self.assertEqual(self.wheel.get(7).handle, got[0].handle)
-        self.assertEqual(130 * SEC, got[0].deadline_ns)
-        self.assertEqual((None, None), (got[1].handle, got[1].deadline_ns))
-        self.assertEqual((Result.REGISTERED, self.wheel.get(8).handle),
-                         (got[3].result, got[3].handle))
-        self.assertEqual((Result(0), None), (got[4].result, got[4].handle))
-        self.assertEqual(150 * SEC, got[5].deadline_ns)
-        self.assertEqual(150 * SEC, got[6].deadline_ns)
-
-    def test_goes_on_and_begins_anew(self) -> None:
-        batch = Batch(2)
-        batch.register(1, 1)
-        self.assertIsInstance(batch.outcome(0).error, BlockingIOError)
-        self.assertEqual(0, batch.run(self.wheel))
-        batch.register(2, 1)
-        # An operation that has been carried out is not carried out again: 1 is pending.
-        self.assertEqual(0, batch.run(self.wheel))
-        with self.fails(errno.ENOSPC):
-            batch.register(3, 1)
-        for index in (-1, 2):
-            with self.assertRaises(IndexError):
-                batch.outcome(index)
-        batch.clear()
-        self.assertEqual(0, len(batch))
-        self.assertEqual(2, self.wheel.info().registered)
+        self.assertEqual((list(range(7)), 7), (indexes, len(batch)))
+        seven, eight = self.wheel.get(7).handle, self.wheel.get(8).handle
+        error = self.fails(errno.EEXIST, self.wheel.register, 7, 30)
+        self.assertEqual(str(error), str(batch.outcome(1).error))
+        self.assertEqual(
+            [(type(None), 0, seven, 130), (FileExistsError, 0, None, None),
+             (type(None), Result.REGISTERED, eight, 105), (type(None), 0, None, 105),
+             (type(None), 0, None, 150), (type(None), 0, None, 150), (OSError, 0, None, None)],
+            [(type(o.error), o.result, o.handle, o.deadline_ns and o.deadline_ns // SEC)
+             for o in batch.outcomes()])
+        for index in -1, 7:
+            self.fails(IndexError, batch.outcome, index)
 
     def test_touches(self) -> None:
         """Touches are collected, and keep their place among other operations."""
@@ -401,127 +379,125 @@ class Batches(WheelTest):
         indexes = (batch.touch(1), batch.touch(handle=handle), batch.cancel(1),
                    batch.touch(1), *batch.touch_many([2, 3]),
                    *batch.touch_many(handles=[handle]), batch.touch(2))
-        self.assertEqual(tuple(range(8)), indexes)
-        self.assertEqual(8, len(batch))
-        with self.fails(errno.ENOSPC):
-            batch.touch_many([1, 2])
-        for bad in (-1, 2**64):
-            with self.assertRaises(OverflowError):
-                batch.touch(bad)
-            with self.assertRaises(OverflowError):
-                batch.touch_many([bad])
-        for ids, handles in ((None, None), ([1], [1])):
-            with self.assertRaises(TypeError):
-                batch.touch_many(ids, handles=handles)
-        for id in (None, 1):
-            with self.assertRaises(TypeError):
-                batch.touch(id, handle=id)
+        self.assertEqual((tuple(range(8)), 8), (indexes, len(batch)))
+        self.assertIsInstance(batch.outcome(7).error, BlockingIOError)
+        self.fails(errno.ENOSPC, batch.touch_many, [1, 2])
         self.assertEqual(3, batch.run(self.wheel))
-        self.assertEqual([None, None, None, "ENOENT", None, "ENOENT", "ESTALE", None],
-                         [o.error and errno.errorcode[o.error.errno or 0]
-                          for o in batch.outcomes()])
+        self.assertEqual([None, None, None, errno.ENOENT, None, errno.ENOENT, errno.ESTALE, None],
+                         [o.error and o.error.errno for o in batch.outcomes()])
         self.assertEqual(121 * SEC, batch.outcome(7).deadline_ns)
         self.assertEqual(8, batch.touch(2))
-        with self.fails(errno.ENOSPC):
-            batch.touch(2)
+        for call in batch.touch, batch.cancel:
+            self.fails(errno.ENOSPC, call, 2)
         self.assertEqual(3, batch.run(self.wheel))
+        batch.clear()
+        batch.touch(2)
+        batch.clear()
+        self.assertEqual((0, 0), (len(batch), batch.run(self.wheel)))
+        self.assertEqual(range(9), batch.touch_many([2] * 9))
+        self.fails(errno.EINVAL, Batch, 0)
 
-    def test_capacity(self) -> None:
-        for capacity in (0, 65537):
-            with self.fails(errno.EINVAL):
-                Batch(capacity)
+
+class Ownership(WheelTest):
+    def test_context_manager_closes(self) -> None:
+        with self.assertRaises(KeyError), Wheel.open(MANUAL) as wheel:
+            fd = wheel.fileno()
+            self.assertEqual((False, False), (wheel.closed, os.get_inheritable(fd)))
+            raise KeyError
+        self.assertTrue(wheel.closed)
+        self.fails(errno.EBADF, os.fstat, fd)
+
+    def test_unclosed_is_told_of_and_closed(self) -> None:
+        with self.assertWarns(ResourceWarning) as told:
+            fd = Wheel.open(MANUAL).fileno()
+            gc.collect()
+        self.assertIn(f"fd={fd}", str(told.warning))
+        del told
+        self.fails(errno.EBADF, os.fstat, fd)
+
+    def test_library_gets_its_memory_back(self) -> None:
+        def pages() -> int:
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[0])
+
+        registered(self.wheel, 1)
+        before = pages()
+        for _ in range(200):
+            Batch(65536)
+            self.wheel.read(0, 65536)
+        for _ in range(5000):
+            next(self.wheel.tokens())
+        self.assertLess((pages() - before) * os.sysconf("SC_PAGESIZE"), 40_000_000)
+
+    def test_pointers_are_the_library_s(self) -> None:
+        """A wheel is made neither of a number nor of a copy."""
+        for call in copy.copy, pickle.dumps, lambda wheel: Wheel(wheel.fileno()):
+            self.fails(TypeError, call, self.wheel)
+
+    @unittest.skipIf(os.environ.get("TIMEWHEEL") == "process", "needs a kernel: a wheel of it")
+    def test_open_fd(self) -> None:
+        self.assertIs(False, self.wheel.in_process)
+        self.wheel.register(7, 1)
+        with Wheel.open_fd(fd := os.dup(self.wheel.fileno())) as other:
+            self.assertEqual((7, fd), (other.get(7).id, other.fileno()))
+        self.fails(errno.EBADF, Wheel.open_fd, fd)
+
+    def test_process(self) -> None:
+        """The argument asks for a wheel of the process, while the environment says nothing."""
+        with mock.patch.dict(os.environ):
+            os.environ.pop("TIMEWHEEL", None)
+            with Wheel.open(MANUAL, process=True) as wheel:
+                self.assertIs(True, wheel.in_process)
+                self.fails(errno.ENOTTY, Wheel.open_fd, wheel.fileno())
 
 
 class Named(WheelTest):
-    def test_life(self) -> None:
-        name, wheel = self.named()
-        self.assertFalse(timewheel.create(name, MANUAL))
-        with self.fails(errno.EEXIST):
-            timewheel.create(name, MANUAL, exclusive=True)
-        with self.fails(errno.EEXIST):
-            Wheel.open_or_create(name, MONOTONIC)
-        wheel.register(7, 1)
-        with Wheel.open_named(name) as other:
-            self.assertEqual(7, other.get(7).id)
-        timewheel.destroy(name)
-        with self.fails(errno.ENOENT):
-            timewheel.destroy(name)
-        with self.fails(errno.ENOENT):
-            Wheel.open_named(name)
-        calls: Calls = (
-            wheel.info, wheel.read, lambda: wheel.touch(7),
-            lambda: list(wheel.tokens()),
-        )
-        for call in calls:
-            with self.fails(errno.ENODEV):
-                call()
-        self.assertTrue(timewheel.create(name, MANUAL, exclusive=True))
-
-    @needs_kernel("device nodes")
-    def test_node(self) -> None:
-        name, _ = self.named()
-        self.assertTrue(stat.S_ISCHR(os.stat(f"/dev/timewheels/{name}").st_mode))
-
-    def test_error_names_the_wheel(self) -> None:
-        with self.assertRaises(FileNotFoundError) as caught:
-            Wheel.open_named("py-none")
-        self.assertEqual("py-none", caught.exception.filename)
-        self.assertEqual(_abi.tw_strerror(errno.ENOENT).decode(),
-                         caught.exception.strerror)
-        self.assertNotEqual(os.strerror(errno.ENOENT), caught.exception.strerror)
-
     def test_access(self) -> None:
         name, wheel = self.named()
         wheel.register(7, 0)
-        with Wheel.open_named(name, os.O_RDONLY) as reader:
-            with self.fails(errno.EBADF):
-                reader.touch(7)
-            batch = Batch()
-            batch.touch(7)
-            with self.fails(errno.EBADF):
-                batch.run(reader)
-            self.assertIsInstance(batch.outcome(0).error, BlockingIOError)
-            self.assertEqual(7, reader.get(7).id)
-            self.assertEqual([7], [t.id for t in reader.tokens()])
-            self.assertEqual([7], [e.id for e in next(reader)])
-        with Wheel.open_named(name, os.O_WRONLY) as writer:
-            with self.fails(errno.EBADF):
-                writer.read(0)
-            writer.register(7, 1)
-            batch = Batch()
-            batch.touch(7)
-            self.assertEqual(0, batch.run(writer))
-        with self.fails(errno.EINVAL):
-            Wheel.open_named(name, 77)
+        for opened, *arguments in rows((Wheel.open_named, name),
+                                       (Wheel.open_or_create, name, MANUAL)):
+            with opened(*arguments, os.O_RDONLY) as reader:
+                self.fails(errno.EBADF, reader.touch, 7)
+                self.assertEqual(7, reader.get(7).id)
+            with opened(*arguments, os.O_WRONLY) as writer:
+                self.fails(errno.EBADF, writer.read, 0)
+                self.assertEqual(Result.WAS_DUE, writer.move(7, 0))
+            with opened(*arguments) as other:
+                fd = other.fileno()
+                self.assertEqual([7], list(map(by_id, other.read(0))))
+                other.register(7, 0)
+            self.fails(errno.EBADF, os.fstat, fd)
 
     def test_names(self) -> None:
-        for name, err in (("", errno.EINVAL), ("a/b", errno.EINVAL),
-                          ("..", errno.EINVAL), ("ä", errno.EINVAL),
-                          ("x" * 64, errno.ENAMETOOLONG)):
-            calls: Calls = (
-                lambda: timewheel.create(name, MANUAL),
-                lambda: timewheel.destroy(name),
-                lambda: Wheel.open_named(name),
-            )
-            for call in calls:
-                with self.fails(err):
-                    call()
-        # C would take the part before the NUL for the name.
-        with self.assertRaises(ValueError):
-            timewheel.create("py\0x", MANUAL)
+        name, _ = self.named()
+        self.assertIs(False, timewheel.create(name, MANUAL))
+        self.fails(errno.EEXIST, timewheel.create, name, MANUAL, exclusive=True)
+        self.fails(errno.EEXIST, Wheel.open_or_create, name, replace(MANUAL, slots=1))
+        # The words are the library's.
+        words = _abi.tw_strerror(errno.ENOENT).decode()
+        self.assertNotEqual(os.strerror(errno.ENOENT), words)
+        for call, *setup in rows((Wheel.open_named,), (timewheel.destroy,),
+                                 (timewheel.create, MANUAL)):
+            error = self.fails(errno.EINVAL, call, "ä", *setup)
+            self.assertEqual("ä", error.filename)
+            self.fails(ValueError, call, f"{name}\0x", *setup)
+        self.assertEqual(words, self.fails(errno.ENOENT, timewheel.destroy, "py-none").strerror)
 
 
-class WithoutDevice(unittest.TestCase):
-    @needs_kernel("a device")
-    def test_says_so(self) -> None:
-        """The error of a module that is not loaded is passed on as it is."""
-        pid = os.fork()
-        if not pid:
-            os.chroot("/sys")
-            try:
-                Wheel.open(MANUAL)
-            except FileNotFoundError:
-                os._exit(0)
-            finally:
-                os._exit(1)
-        self.assertEqual(0, os.waitpid(pid, 0)[1])
+class Tcp(WheelTest):
+    def test_idle(self) -> None:
+        with (socket.create_server(("127.0.0.1", 0)) as listener,
+              socket.create_connection(listener.getsockname()) as client,
+              listener.accept()[0] as server):
+            before = time.monotonic()
+            client.send(b"x")
+            server.recv(1)
+            after = time.monotonic()
+            time.sleep(0.06)
+            for connection in rows(server, server.fileno()):
+                since = time.monotonic() - after
+                idle = timewheel.tcp_idle(connection)
+                # TCP counts in jiffies.
+                self.assertTrue(since - 0.011 <= idle <= time.monotonic() - before + 0.011)
+            self.fails(errno.ENOTCONN, timewheel.tcp_idle, listener)
