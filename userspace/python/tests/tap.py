@@ -26,11 +26,6 @@ class TapResult(unittest.TestResult):
     def _line(self, result: str, test: unittest.TestCase, more: str = "") -> None:
         print(f"{result} {self.testsRun} - {test.id()}{more}", flush=True)
 
-    def _failed(self, test: unittest.TestCase, told: str) -> None:
-        self.failed += 1
-        print("".join(f"# {line}\n" for line in told.splitlines()), end="")
-        self._line("not ok", test)
-
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         faulthandler.dump_traceback_later(HANGS, exit=True)
@@ -44,7 +39,9 @@ class TapResult(unittest.TestResult):
 
     def stopTest(self, test: unittest.TestCase) -> None:
         for _, told in self.errors + self.failures:
-            self._failed(test, told)
+            self.failed += 1
+            print("".join(f"# {line}\n" for line in told.splitlines()), end="")
+            self._line("not ok", test)
         self.errors.clear()
         self.failures.clear()
         faulthandler.cancel_dump_traceback_later()

@@ -2,13 +2,13 @@
 """Calls that wait: in threads, with signals, and in tasks of asyncio; and the example of tasks."""
 
 import asyncio
+import contextlib
 import errno
 import operator
 import os
+import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import unittest
@@ -33,8 +33,8 @@ class Threads(WheelTest):
         thread.start()
         state = ""
         while state != "S":
-            with open(f"/proc/self/task/{thread.native_id}/stat") as file:
-                state = file.read().rpartition(")")[2].split()[0]
+            stat = pathlib.Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+            state = stat.rpartition(")")[2].split()[0]
         wheel.close()
         os.fstat(fd)
         with Wheel.open_named(name) as other:
@@ -182,55 +182,32 @@ class Loops(WheelTest):
             thread.join()
         self.assertEqual([0, 1], sorted(found))
 
-    def test_closed_before_the_wheel(self) -> None:
-        loop = asyncio.new_event_loop()
-        loop.set_exception_handler(lambda _, told: None)
-        task = loop.create_task(next_of(self.wheel))
-        loop.run_until_complete(turns(3))
-        loop.close()
-        self.wheel.close()
-        self.assertFalse(task.done())
-
 
 class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
     async def test_idle(self) -> None:
         """The server hangs up on a silent client, not on one that speaks."""
-        server = idle.Server(self.wheel, 30)
-        hanging_up = asyncio.create_task(server.hang_up())
-        async with await asyncio.start_server(server.client, "127.0.0.1", 0) as listening:
-            address = listening.sockets[0].getsockname()
-            clients = [await asyncio.open_connection(*address) for _ in range(3)]
-            (silent, _), (lively, out), (_, gone) = clients
-            while self.wheel.info().pending < 3:
-                await asyncio.sleep(0.001)
-            gone.close()
-            while not self.wheel.info().cancelled:
-                await asyncio.sleep(0.001)
-            for hand in 120, 130:
-                self.wheel.advance(hand)
-                out.write(b"word")
-                self.assertEqual(b"word", await lively.readexactly(4))
-            self.assertEqual(b"", await silent.read())
-            self.wheel.advance(160)
-            self.assertEqual(b"", await lively.read())
-            for _, out in clients:
-                out.close()
-                await asyncio.gather(out.wait_closed(), return_exceptions=True)
-            hanging_up.cancel()
-
-    def test_as_a_program(self) -> None:
-        """The program hangs up, and ends by Ctrl-C."""
         with socket.create_server(("", 0)) as listener:
             port = listener.getsockname()[1]
-        program = subprocess.Popen([sys.executable, "-m", "idle", str(port), "1"])
-        self.addCleanup(program.kill)
-        refused = True
-        while refused and program.poll() is None:
-            try:
-                with socket.create_connection(("127.0.0.1", port)) as client:
-                    refused = False
-                    self.assertEqual(b"", client.recv(1))
-            except ConnectionError:
-                time.sleep(0.05)
-        program.send_signal(signal.SIGINT)
-        self.assertEqual(0, program.wait())
+        serving = asyncio.create_task(idle.serve(self.wheel, port, 30))
+        clients: list[Any] = []
+        while len(clients) < 3:
+            with contextlib.suppress(ConnectionRefusedError):
+                await asyncio.sleep(0.001)
+                clients.append(await asyncio.open_connection("127.0.0.1", port))
+        (silent, _), (lively, out), (_, gone) = clients
+        while self.wheel.info().pending < 3:
+            await asyncio.sleep(0.001)
+        gone.close()
+        while not self.wheel.info().cancelled:
+            await asyncio.sleep(0.001)
+        for hand in 120, 130:
+            self.wheel.advance(hand)
+            out.write(b"word")
+            self.assertEqual(b"word", await lively.readexactly(4))
+        self.assertEqual(b"", await silent.read())
+        self.wheel.advance(160)
+        self.assertEqual(b"", await lively.read())
+        for _, out in clients:
+            out.close()
+            await asyncio.gather(out.wait_closed(), return_exceptions=True)
+        serving.cancel()

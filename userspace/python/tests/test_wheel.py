@@ -10,6 +10,7 @@ import gc
 import math
 import operator
 import os
+import pathlib
 import pickle
 import socket
 import time
@@ -136,37 +137,40 @@ class Fields(WheelTest):
         self.fails(AttributeError, setattr, event, "id", 1)
 
     def test_setup(self) -> None:
-        for setup, more in rows(
-                ({"slots": 31, "max_tokens": 7, "ids": False},
-                 {"hand": 100, "clock": Clock.MANUAL, "cookies": True, "max_held": 0}),
-                ({"clock": Clock.REALTIME, "cookies": False, "max_held": 3, "periods": True,
-                  "start": 0, "tick": 1.001, "lease": 1.5, "slack": 0.25}, {"ids": True}),
-                ({"max_tokens": 5, "lease": 1}, {"max_held": 5, "periods": False}),
+        for setup, told in rows(
+                ({"slots": 31, "max_tokens": 7, "ids": False, "start": 9},
+                 {"slots": 31, "max_tokens": 7, "ids": False, "cookies": True, "hand": 9,
+                  "clock": Clock.MANUAL, "max_held": 0, "periods": False}),
+                ({"clock": Clock.REALTIME, "start": 0, "tick": 1.001, "cookies": False,
+                  "lease": 1.5, "max_held": 3, "periods": True, "slack": 0.25},
+                 {"clock": Clock.REALTIME, "tick_ns": 1_001_000_000, "cookies": False, "ids": True,
+                  "lease_ns": 1_500_000_000, "max_held": 3, "periods": True, "slack_ns": SEC // 4}),
+                ({"max_tokens": 5, "lease": 1}, {"max_held": 5}),
                 ({"max_tokens": 70_000, "lease": 1}, {"max_held": 65536})):
             info = asdict(self.opened(**setup).info())
-            times = {f"{name}_ns": round(setup.pop(name) * SEC)
-                     for name in ("tick", "lease", "slack") if name in setup}
-            setup.pop("start", None)
-            self.assertEqual(info | setup | more | times, info)
+            self.assertEqual(info | told, info)
 
     def test_stats(self) -> None:
         """A manual wheel's lateness is exact: deadline to hand."""
         registered(self.wheel, 1)
         read_at(self.wheel, 104)
         lateness = self.wheel.stats().lateness
-        self.assertEqual(1, lateness.count)
         low, high = lateness.bounds(lateness.buckets.index(1))
         self.assertTrue(low <= 3 * SEC <= high)
-        self.assertEqual(high, lateness.percentile(100))
+        self.assertEqual((1, high), (lateness.count, lateness.percentile(100)))
         wide = Histogram((0, 9995, 5, *[0] * 249))
-        self.assertEqual([wide.bounds(1)[1], wide.bounds(2)[1]],
-                         [wide.percentile(percent) for percent in (99.95, 99.96)])
+        self.assertEqual((wide.bounds(1)[1], wide.bounds(2)[1]),
+                         (wide.percentile(99.95), wide.percentile(99.96)))
         self.fails(errno.EINVAL, lateness.percentile, 101)
         for bucket in -1, 252, 2**32:
             self.fails(IndexError, lateness.bounds, bucket)
 
 
 class Operations(WheelTest):
+    def times(self, wheel: Wheel, id: int) -> list[float]:
+        token = wheel.get(id)
+        return [ns / SEC for ns in (token.deadline_ns, token.timeout_ns, token.period_ns)]
+
     def test_times(self) -> None:
         """Tests each way to say when a token is due, on its registration and by a move."""
         wheel = self.opened(periods=True)
@@ -176,18 +180,14 @@ class Operations(WheelTest):
             ({"period": 3}, 103, 0, 3), ({"delay": 1, "period": 3.5}, 101, 0, 3.5))
         for way, *expected in ways:
             wheel.register(1, **way)
-            token = wheel.get(1)
-            self.assertEqual([ns * SEC for ns in expected],
-                             [token.deadline_ns, token.timeout_ns, token.period_ns], way)
+            self.assertEqual(expected, self.times(wheel, 1), way)
             wheel.cancel(1)
         handle = wheel.register(1, 50)
         for way, *expected in ways[:4]:
             for key in {"id": 1}, {"handle": handle}:
                 wheel.move(**key, delay=200, timeout=200)
                 wheel.move(**key, **way)
-                token = wheel.get(1)
-                self.assertEqual([ns * SEC for ns in expected],
-                                 [token.deadline_ns, token.timeout_ns, 0], way)
+                self.assertEqual(expected, self.times(wheel, 1), way)
         for call in wheel.register, wheel.move:
             self.fails(ValueError, call, 2, 1, timeout=1e-10)
 
@@ -236,13 +236,11 @@ class Operations(WheelTest):
         for lease, end in (0, 110), (30, 130), (1.5, 130):
             wheel.extend(five, lease)
             self.assertEqual(end * SEC, wheel.get(5).lease_end_ns)
-        # A token that is held can be deleted, not cancelled.
+        # A token that is held can be deleted, but not be cancelled.
         self.fails(errno.ENOENT, wheel.cancel, 5)
         wheel.delete(handle=handle)
         wheel.delete(4)
-        info = wheel.info()
-        self.assertEqual((1, 3, 2, 0, 2),
-                         (info.acked, info.nacked, info.deleted, info.held, info.pending))
+        self.assertEqual([2, 3], sorted(map(by_id, wheel.tokens())))
 
     def test_get_many_and_tokens(self) -> None:
         """A walk goes on when its wheel is closed."""
@@ -283,7 +281,6 @@ class Operations(WheelTest):
         found.append(self.wheel.read())
         self.assertEqual([5, 64, 64, 64], list(map(len, found)))
         self.assertEqual(ids, [event.id for events in found for event in events])
-        self.assertEqual([], self.wheel.read(0))
         self.fails(errno.EINVAL, self.wheel.read, 0, 0)
 
 
@@ -292,7 +289,7 @@ class Refused(WheelTest):
         """C would cut such numbers off, and do something else."""
         wheel, batch = self.wheel, Batch()
         for n in -1, 2**64:
-            for call, *arguments in (
+            for call, *arguments in rows(
                     (wheel.register, n, 1), (wheel.touch, n), (wheel.touch_or_register, n, 1),
                     (wheel.get_many, [n]), (wheel.advance, n), (wheel.tokens, n),
                     (wheel.tokens, 0, n), (wheel.read, 0, n), (batch.cancel, n), (Batch, n),
@@ -301,19 +298,18 @@ class Refused(WheelTest):
             self.fails(OverflowError, wheel.touch, handle=n)
             for cookie in wheel.register, wheel.touch_or_register:
                 self.fails(OverflowError, cookie, 1, 1, cookie=n)
-            for at in wheel.register, wheel.move:
-                self.fails(OverflowError, at, 1, at_ns=n)
+            self.fails(OverflowError, wheel.register, 1, at_ns=n)
         self.fails(OverflowError, timewheel.tcp_idle, 2**32)
         self.fails(OverflowError, self.opened, slots=2**32 + 1)
-        self.fails(OverflowError, self.opened, lease=1, max_held=-1)
-        for seconds, error in ((-1e-12, ValueError), (math.nan, ValueError),
-                               (math.inf, OverflowError), (1e30, OverflowError)):
+        for seconds, error in rows((-1e-12, ValueError), (math.nan, ValueError),
+                                   (math.inf, OverflowError), (1e30, OverflowError)):
             self.fails(error, wheel.register, 1, seconds)
             self.fails(error, wheel.read, seconds)
         self.assertEqual((0, 0), (wheel.info().registered, len(batch)))
 
     def test_one_key_one_time(self) -> None:
         batch = Batch()
+        batch.touch(handle=1)
         for call in self.wheel.touch, batch.touch, batch.cancel:
             self.fails(TypeError, call)
             self.fails(TypeError, call, 1, handle=1)
@@ -321,10 +317,8 @@ class Refused(WheelTest):
         for many in self.wheel.get_many, batch.touch_many:
             self.fails(TypeError, many)
             self.fails(TypeError, many, [1], handles=[1])
-        for due in self.wheel.register, self.wheel.move:
-            self.fails(TypeError, due, 1)
-            self.fails(TypeError, due, 1, 1, at_ns=1)
-        self.assertEqual(0, len(batch))
+        self.fails(TypeError, self.wheel.register, 1)
+        self.fails(TypeError, self.wheel.register, 1, 1, at_ns=1)
 
     def test_closed(self) -> None:
         self.wheel.close()
@@ -346,55 +340,51 @@ class Refused(WheelTest):
 
 class Batches(WheelTest):
     def test_outcomes(self) -> None:
-        """Each outcome is the one of the single operation."""
-        handle = self.wheel.register(1, 10)
-        batch = Batch()
-        indexes = [batch.register(7, 30, cookie=9), batch.register(7, 30),
-                   batch.touch_or_register(8, 5), batch.touch_or_register(8, 5),
-                   batch.move(handle=handle, at_ns=150 * SEC), batch.cancel(1)]
-        self.assertIsInstance(batch.outcome(5).error, BlockingIOError)
-        self.assertEqual(1, batch.run(self.wheel))
-        # An operation that has been carried out is not carried out again.
-        indexes.append(batch.cancel(handle=handle))
-        self.assertEqual(2, batch.run(self.wheel))
-        self.assertEqual((list(range(7)), 7), (indexes, len(batch)))
-        seven, eight = self.wheel.get(7).handle, self.wheel.get(8).handle
-        error = self.fails(errno.EEXIST, self.wheel.register, 7, 30)
-        self.assertEqual(str(error), str(batch.outcome(1).error))
-        self.assertEqual(
-            [(type(None), 0, seven, 130), (FileExistsError, 0, None, None),
-             (type(None), Result.REGISTERED, eight, 105), (type(None), 0, None, 105),
-             (type(None), 0, None, 150), (type(None), 0, None, 150), (OSError, 0, None, None)],
-            [(type(o.error), o.result, o.handle, o.deadline_ns and o.deadline_ns // SEC)
-             for o in batch.outcomes()])
-        for index in -1, 7:
-            self.fails(IndexError, batch.outcome, index)
-
-    def test_touches(self) -> None:
-        """Touches are collected, and keep their place among other operations."""
+        """Each is the one of the single operation, in the order in which they were added."""
         handle = self.wheel.register(1, 10)
         self.wheel.register(2, 20)
         self.wheel.advance(101)
-        batch = Batch(9)
-        indexes = (batch.touch(1), batch.touch(handle=handle), batch.cancel(1),
-                   batch.touch(1), *batch.touch_many([2, 3]),
-                   *batch.touch_many(handles=[handle]), batch.touch(2))
-        self.assertEqual((tuple(range(8)), 8), (indexes, len(batch)))
-        self.assertIsInstance(batch.outcome(7).error, BlockingIOError)
+        batch = Batch(13)
+        indexes = [
+            batch.register(7, 30, cookie=9), batch.register(7, 30), batch.touch_or_register(8, 5),
+            batch.touch_or_register(8, 5), batch.touch(1), batch.touch(handle=handle),
+            batch.move(handle=handle, at_ns=150 * SEC), batch.cancel(1), batch.touch(1),
+            *batch.touch_many([2, 3]), *batch.touch_many(handles=[handle])]
+        self.assertEqual((list(range(12)), 12), (indexes, len(batch)))
+        self.assertIsInstance(batch.outcome(11).error, BlockingIOError)
         self.fails(errno.ENOSPC, batch.touch_many, [1, 2])
-        self.assertEqual(3, batch.run(self.wheel))
-        self.assertEqual([None, None, None, errno.ENOENT, None, errno.ENOENT, errno.ESTALE, None],
-                         [o.error and o.error.errno for o in batch.outcomes()])
-        self.assertEqual(121 * SEC, batch.outcome(7).deadline_ns)
-        self.assertEqual(8, batch.touch(2))
+        self.assertEqual(4, batch.run(self.wheel))
+        # An operation that has been carried out is not carried out again.
+        self.assertEqual(12, batch.touch(2))
+        self.assertEqual(4, batch.run(self.wheel))
+        seven, eight = self.wheel.get(7).handle, self.wheel.get(8).handle
+        done, none = Result(0), (Result(0), None, None)
+        self.assertEqual(
+            [(None, done, seven, 131 * SEC), (errno.EEXIST, *none),
+             (None, Result.REGISTERED, eight, 106 * SEC), (None, done, None, 106 * SEC),
+             (None, done, None, 111 * SEC), (None, done, None, 111 * SEC),
+             (None, done, None, 150 * SEC), (None, done, None, 150 * SEC), (errno.ENOENT, *none),
+             (None, done, None, 121 * SEC), (errno.ENOENT, *none), (errno.ESTALE, *none),
+             (None, done, None, 121 * SEC)],
+            [(o.error and o.error.errno, o.result, o.handle, o.deadline_ns)
+             for o in batch.outcomes()])
+        error = self.fails(errno.EEXIST, self.wheel.register, 7, 30)
+        self.assertEqual(repr(error), repr(batch.outcome(1).error))
+        for index in -1, 13:
+            self.fails(IndexError, batch.outcome, index)
         for call in batch.touch, batch.cancel:
             self.fails(errno.ENOSPC, call, 2)
-        self.assertEqual(3, batch.run(self.wheel))
+
+    def test_clear(self) -> None:
+        batch = Batch(2)
+        for _ in range(2):
+            self.assertEqual(range(2), batch.touch_many([1, 2]))
+            batch.clear()
+            self.assertEqual((0, 0), (len(batch), batch.run(self.wheel)))
+        batch.register(1, 1)
         batch.clear()
-        batch.touch(2)
-        batch.clear()
-        self.assertEqual((0, 0), (len(batch), batch.run(self.wheel)))
-        self.assertEqual(range(9), batch.touch_many([2] * 9))
+        batch.register(2, 1)
+        self.assertEqual((0, [2]), (batch.run(self.wheel), list(map(by_id, self.wheel.tokens()))))
         self.fails(errno.EINVAL, Batch, 0)
 
 
@@ -404,7 +394,6 @@ class Ownership(WheelTest):
             fd = wheel.fileno()
             self.assertEqual((False, False), (wheel.closed, os.get_inheritable(fd)))
             raise KeyError
-        self.assertTrue(wheel.closed)
         self.fails(errno.EBADF, os.fstat, fd)
 
     def test_unclosed_is_told_of_and_closed(self) -> None:
@@ -417,8 +406,7 @@ class Ownership(WheelTest):
 
     def test_library_gets_its_memory_back(self) -> None:
         def pages() -> int:
-            with open("/proc/self/statm") as file:
-                return int(file.read().split()[0])
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[0])
 
         registered(self.wheel, 1)
         before = pages()
@@ -449,6 +437,18 @@ class Ownership(WheelTest):
             with Wheel.open(MANUAL, process=True) as wheel:
                 self.assertIs(True, wheel.in_process)
                 self.fails(errno.ENOTTY, Wheel.open_fd, wheel.fileno())
+
+
+class Tcp(WheelTest):
+    def test_idle(self) -> None:
+        with (socket.create_server(("127.0.0.1", 0)) as listener,
+              socket.create_connection(listener.getsockname()) as client):
+            self.assertTrue(0 <= timewheel.tcp_idle(client) < 60)
+            self.fails(errno.ENOTCONN, timewheel.tcp_idle, listener)
+        with mock.patch.object(_abi, "tw_tcp_idle", lambda fd: 2**40 + fd):
+            fd = self.wheel.fileno()
+            for connection in rows(self.wheel, fd):
+                self.assertEqual((2**40 + fd) / 1e9, timewheel.tcp_idle(connection))
 
 
 class Named(WheelTest):
@@ -483,21 +483,3 @@ class Named(WheelTest):
             self.assertEqual("ä", error.filename)
             self.fails(ValueError, call, f"{name}\0x", *setup)
         self.assertEqual(words, self.fails(errno.ENOENT, timewheel.destroy, "py-none").strerror)
-
-
-class Tcp(WheelTest):
-    def test_idle(self) -> None:
-        with (socket.create_server(("127.0.0.1", 0)) as listener,
-              socket.create_connection(listener.getsockname()) as client,
-              listener.accept()[0] as server):
-            before = time.monotonic()
-            client.send(b"x")
-            server.recv(1)
-            after = time.monotonic()
-            time.sleep(0.06)
-            for connection in rows(server, server.fileno()):
-                since = time.monotonic() - after
-                idle = timewheel.tcp_idle(connection)
-                # TCP counts in jiffies.
-                self.assertTrue(since - 0.011 <= idle <= time.monotonic() - before + 0.011)
-            self.fails(errno.ENOTCONN, timewheel.tcp_idle, listener)
