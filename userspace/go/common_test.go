@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package timewheel_test
+// What the tests share. Promises of the device are tested in C: these tests are about what
+// only this package can get wrong.
+package timewheel
 
 import (
 	"context"
@@ -8,69 +10,26 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"syscall"
 	"testing"
 	"time"
-
-	timewheel "example.org/timewheel.git/userspace/go"
 )
 
-const sec = timewheel.Time(time.Second)
+const sec = Time(time.Second)
 
 // manual has its hand on 100, and only the test moves it: all times are exact.
-var manual = timewheel.Setup{Clock: timewheel.Manual, Slots: 60, Tick: time.Second,
-	MaxTokens: 2000, Start: 100}
+var manual = Setup{Clock: Manual, Slots: 60, Tick: time.Second, MaxTokens: 100_000,
+	Start: 100, Lease: 10 * time.Second, Periods: true}
 
-var monotonic = timewheel.Setup{Slots: 64, Tick: time.Millisecond, MaxTokens: 100_000}
-
-// with returns manual after a change.
-func with(change func(*timewheel.Setup)) timewheel.Setup {
-	setup := manual
-	change(&setup)
-	return setup
-}
+var monotonic = Setup{Slots: 64, Tick: time.Millisecond, MaxTokens: 10_000}
 
 var background = context.Background()
 
-func after(seconds int) timewheel.When {
-	return timewheel.After(time.Duration(seconds) * time.Second)
+func after(seconds int) When {
+	return After(time.Duration(seconds) * time.Second)
 }
 
-func at(seconds int) timewheel.When {
-	return timewheel.At(timewheel.Time(seconds) * sec)
-}
-
-// opened makes a private wheel that is closed after the test.
-func opened(t *testing.T, setup timewheel.Setup) *timewheel.Wheel {
-	t.Helper()
-	wheel, err := timewheel.Open(setup)
-	ok(t, err)
-	t.Cleanup(func() { wheel.Close() })
-	return wheel
-}
-
-// named makes a named wheel that is destroyed after the test.
-func named(t *testing.T, setup timewheel.Setup) (string, *timewheel.Wheel) {
-	t.Helper()
-	name := fmt.Sprintf("go-%d", os.Getpid())
-	wheel, err := timewheel.OpenOrCreate(name, setup)
-	ok(t, err)
-	t.Cleanup(func() {
-		wheel.Close()
-		if err := timewheel.Destroy(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Error(err)
-		}
-	})
-	return name, wheel
-}
-
-// openedNamed opens another file of a named wheel.
-func openedNamed(t *testing.T, name string, access int) *timewheel.Wheel {
-	t.Helper()
-	wheel, err := timewheel.OpenNamed(name, access)
-	ok(t, err)
-	t.Cleanup(func() { wheel.Close() })
-	return wheel
+func at(seconds int) When {
+	return At(Time(seconds) * sec)
 }
 
 func ok(t *testing.T, err error) {
@@ -80,19 +39,32 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// fails checks that an error is the one that is wanted.
-func fails(t *testing.T, err error, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("%v, not %v", err, want)
-	}
-	var told *timewheel.Error
-	if _, errno := want.(syscall.Errno); errno && !errors.As(err, &told) {
-		t.Fatalf("%v is of type %T", err, err)
+// must takes the results of a call that has to succeed.
+func must[T any](result T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		ok(t, err)
+		return result
 	}
 }
 
-// same checks that a result is the one that is wanted.
+// fails checks that an error is the one that is wanted, and says which call has failed.
+func fails(t *testing.T, err error, want error) {
+	t.Helper()
+	var told *Error
+	if !errors.Is(err, want) || !errors.As(err, &told) {
+		t.Fatalf("%v, not %v", err, want)
+	}
+}
+
+// refused takes the results of a call that has to fail.
+func refused[T any](_ T, err error) func(*testing.T, error) {
+	return func(t *testing.T, want error) {
+		t.Helper()
+		fails(t, err, want)
+	}
+}
+
 func same[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -100,63 +72,32 @@ func same[T any](t *testing.T, got, want T) {
 	}
 }
 
-// register makes a token and returns its handle.
-func register(t *testing.T, wheel *timewheel.Wheel, r timewheel.Registration) timewheel.Handle {
+// opened makes a private wheel that is closed after the test.
+func opened(t *testing.T, setup Setup) *Wheel {
 	t.Helper()
-	outcome, err := wheel.Register(r)
-	ok(t, err)
-	return outcome.Handle
+	wheel := must(Open(setup))(t)
+	t.Cleanup(func() { wheel.Close() })
+	return wheel
 }
 
-// fill makes the tokens 1 to count, due one second after the other.
-func fill(t *testing.T, wheel *timewheel.Wheel, count int) {
+// named makes a named wheel that is destroyed after the test.
+func named(t *testing.T) (string, *Wheel) {
 	t.Helper()
-	var batch timewheel.Batch
-	for id := 1; id <= count; id++ {
-		batch.Register(timewheel.Registration{ID: uint64(id), Due: after(id)})
-	}
-	failed, err := batch.Run(wheel)
-	ok(t, err)
-	same(t, failed, 0)
-}
-
-func get(t *testing.T, wheel *timewheel.Wheel, id uint64) timewheel.Token {
-	t.Helper()
-	token, err := wheel.Get(timewheel.ByID(id))
-	ok(t, err)
-	return token
-}
-
-func info(t *testing.T, wheel *timewheel.Wheel) timewheel.Info {
-	t.Helper()
-	info, err := wheel.Info()
-	ok(t, err)
-	return info
-}
-
-// due reads what is due.
-func due(t *testing.T, wheel *timewheel.Wheel) []timewheel.Event {
-	t.Helper()
-	events := make([]timewheel.Event, 2000)
-	n, err := wheel.TryRead(events)
-	ok(t, err)
-	return events[:n]
-}
-
-func ids(events []timewheel.Event) []uint64 {
-	found := []uint64{}
-	for _, event := range events {
-		found = append(found, event.ID)
-	}
-	return found
+	name := fmt.Sprintf("go-%d", os.Getpid())
+	wheel := must(OpenOrCreate(name, manual))(t)
+	t.Cleanup(func() {
+		wheel.Close()
+		Destroy(name)
+	})
+	return name, wheel
 }
 
 // dueOn puts the hand on a tick and reads the one event that is due.
-func dueOn(t *testing.T, wheel *timewheel.Wheel, tick uint64) timewheel.Event {
+func dueOn(t *testing.T, wheel *Wheel, tick uint64) Event {
 	t.Helper()
 	ok(t, wheel.Advance(tick))
-	events := due(t, wheel)
-	same(t, len(events), 1)
+	var events [2]Event
+	same(t, must(wheel.TryRead(events[:]))(t), 1)
 	return events[0]
 }
 

@@ -1,92 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Events are read, at once and by goroutines that wait.
-package timewheel_test
+// Events are read, at once and by goroutines that wait, while wheels are used and closed.
+package timewheel
 
 import (
 	"context"
 	"errors"
+	"math/rand"
 	"os"
-	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	timewheel "example.org/timewheel.git/userspace/go"
 )
-
-func TestEvent(t *testing.T) {
-	wheel := opened(t, manual)
-	handle := register(t, wheel, timewheel.Registration{ID: 7, Due: after(30), Cookie: 9})
-	same(t, dueOn(t, wheel, 132), timewheel.Event{ID: 7, Handle: handle, Cookie: 9,
-		Deadline: 130 * sec, Taken: 132 * sec})
-}
 
 func TestOrderAndRoom(t *testing.T) {
 	wheel := opened(t, manual)
-	fill(t, wheel, 500)
-	same(t, len(due(t, wheel)), 0)
-	ok(t, wheel.Advance(1000))
-	few := make([]timewheel.Event, 3)
-	n, err := wheel.Read(background, few)
-	ok(t, err)
-	same(t, n, 3)
-	same(t, ids(few), []uint64{1, 2, 3})
-	event, err := wheel.Next(background)
-	ok(t, err)
-	same(t, event.ID, 4)
-	rest := due(t, wheel)
-	same(t, len(rest), 496)
-	for i, event := range rest {
-		same(t, event.ID, uint64(i+5))
+	for id := 1; id <= 6; id++ {
+		must(wheel.Register(Registration{ID: uint64(id), Due: after(id)}))(t)
 	}
-	_, err = wheel.TryRead(nil)
-	fails(t, err, syscall.EINVAL)
-	_, err = wheel.Read(background, nil)
-	fails(t, err, syscall.EINVAL)
-}
-
-func TestContextIsOver(t *testing.T) {
-	wheel := opened(t, manual)
-	register(t, wheel, timewheel.Registration{ID: 7})
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	_, err := wheel.Next(ctx)
-	fails(t, err, context.Canceled)
-	// The event is still there.
-	same(t, ids(due(t, wheel)), []uint64{7})
-}
-
-func TestContextEnds(t *testing.T) {
-	wheel := opened(t, manual)
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
-	defer cancel()
-	n, err := wheel.Read(ctx, make([]timewheel.Event, 1))
-	same(t, n, 0)
-	fails(t, err, context.DeadlineExceeded)
-	if time.Since(start) < 20*time.Millisecond {
-		t.Fatal("it did not wait")
-	}
-	// The end of one context does not end reads with others.
-	for i := 1; i <= 5; i++ {
-		register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
-		one := reading(wheel, background)
-		time.Sleep(10 * time.Millisecond)
-		ok(t, wheel.Advance(uint64(100+i)))
-		ok(t, <-one)
-		same(t, info(t, wheel).Delivered, uint64(i))
-	}
+	few := make([]Event, 3)
+	same(t, must(wheel.TryRead(few))(t), 0)
+	ok(t, wheel.Advance(106))
+	same(t, must(wheel.Read(background, few))(t), 3)
+	same(t, [3]uint64{few[0].ID, few[1].ID, few[2].ID}, [3]uint64{1, 2, 3})
+	same(t, must(wheel.Next(background))(t).ID, 4)
+	same(t, must(wheel.TryRead(few))(t), 2)
+	same(t, [2]uint64{few[0].ID, few[1].ID}, [2]uint64{5, 6})
+	refused(wheel.TryRead(nil))(t, syscall.EINVAL)
 }
 
 // reading lets a goroutine wait for an event.
-func reading(wheel *timewheel.Wheel, ctx context.Context) <-chan error {
+func reading(wheel *Wheel, ctx context.Context) <-chan error {
 	over := make(chan error, 1)
 	go func() {
 		_, err := wheel.Next(ctx)
 		over <- err
 	}()
 	return over
+}
+
+// The end of a context ends reads with this context only, and takes no event.
+func TestContextEnds(t *testing.T) {
+	wheel := opened(t, manual)
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	n, err := wheel.Read(ctx, make([]Event, 1))
+	same(t, n, 0)
+	same(t, err, context.DeadlineExceeded)
+	for i := uint64(1); i <= 5; i++ {
+		must(wheel.Register(Registration{ID: i, Due: at(100 + int(i))}))(t)
+		one := reading(wheel, background)
+		time.Sleep(10 * time.Millisecond)
+		ok(t, wheel.Advance(100+i))
+		ok(t, <-one)
+	}
+	must(wheel.Register(Registration{ID: 7}))(t)
+	same(t, <-reading(wheel, ctx), ctx.Err())
+	same(t, dueOn(t, wheel, 105).ID, 7)
 }
 
 // Each of many goroutines that wait, in the poller and for their turn, hears of its own
@@ -104,81 +76,102 @@ func TestContextsOfMany(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	for i := 0; i < 20; i += 2 {
 		cancels[i]()
-		fails(t, <-waiting[i], context.Canceled)
+		same(t, <-waiting[i], context.Canceled)
 	}
-	fill(t, wheel, 10)
-	ok(t, wheel.Advance(110))
+	for i := 1; i < 20; i += 2 {
+		must(wheel.Register(Registration{ID: uint64(i)}))(t)
+	}
 	for i := 1; i < 20; i += 2 {
 		ok(t, <-waiting[i])
 	}
-	same(t, info(t, wheel).Delivered, 10)
+	same(t, must(wheel.Info())(t).Delivered, 10)
 }
 
-func TestClosedMeanwhile(t *testing.T) {
-	for _, pause := range []time.Duration{0, 10 * time.Millisecond} {
-		wheel := opened(t, manual)
+// Goroutines that wait, with and without a context, hear that the wheel is closed or destroyed.
+func TestEndsMeanwhile(t *testing.T) {
+	name, destroyed := named(t)
+	closed := opened(t, manual)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	for wheel, want := range map[*Wheel]error{destroyed: syscall.ENODEV, closed: os.ErrClosed} {
 		var waiting []<-chan error
 		for i := 0; i < 5; i++ {
-			waiting = append(waiting, reading(wheel, background))
-			ctx, cancel := context.WithCancel(background)
-			defer cancel()
-			waiting = append(waiting, reading(wheel, ctx))
+			waiting = append(waiting, reading(wheel, background), reading(wheel, ctx))
 		}
-		time.Sleep(pause)
-		ok(t, wheel.Close())
+		time.Sleep(10 * time.Millisecond)
+		if wheel == closed {
+			ok(t, wheel.Close())
+		} else {
+			ok(t, Destroy(name))
+		}
 		for _, one := range waiting {
-			fails(t, <-one, os.ErrClosed)
+			fails(t, <-one, want)
 		}
 	}
 }
 
-func TestDestroyedMeanwhile(t *testing.T) {
-	name, wheel := named(t, manual)
-	one, two := reading(wheel, background), reading(wheel, background)
-	time.Sleep(10 * time.Millisecond)
-	ok(t, timewheel.Destroy(name))
-	fails(t, <-one, syscall.ENODEV)
-	fails(t, <-two, syscall.ENODEV)
+// Each event goes to one of many readers, whose contexts end again and again.
+func TestEachEventToOneReader(t *testing.T) {
+	const tokens = 5000
+	wheel := opened(t, monotonic)
+	var events atomic.Int64
+	var wait sync.WaitGroup
+	all, over := context.WithCancel(background)
+	for i := 1; i <= 50; i++ {
+		wait.Add(1)
+		go func(room []Event) {
+			defer wait.Done()
+			for all.Err() == nil {
+				ctx, cancel := context.WithTimeout(all,
+					time.Duration(rand.Intn(5_000_000)))
+				n, err := wheel.Read(ctx, room)
+				if err != nil && err != ctx.Err() {
+					t.Error(err)
+				}
+				cancel()
+				events.Add(int64(n))
+			}
+		}(make([]Event, 1+i%8))
+	}
+	for id := 0; id < tokens; id++ {
+		must(wheel.Register(Registration{ID: uint64(id), Due: After(
+			time.Duration(id%20) * time.Millisecond)}))(t)
+	}
+	waitFor(t, "all events are read", func() bool { return events.Load() >= tokens })
+	over()
+	wait.Wait()
+	same(t, events.Load(), tokens)
+	same(t, must(wheel.Info())(t).Delivered, tokens)
 }
 
-func threads(t *testing.T) int {
-	t.Helper()
-	tasks, err := os.ReadDir("/proc/self/task")
-	ok(t, err)
-	return len(tasks)
-}
-
-// Goroutines that wait occupy no threads.
-func TestWaitWithoutThread(t *testing.T) {
-	const wheels = 200
-	var waiting []<-chan error
-	var opens []*timewheel.Wheel
-	for i := 0; i < wheels; i++ {
-		wheel := opened(t, manual)
-		register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
-		opens = append(opens, wheel)
-		waiting = append(waiting, reading(wheel, background))
+// A wheel is closed in the middle of calls of all kinds: each call succeeds, or tells that it
+// is closed.
+func TestClosedInTheMiddle(t *testing.T) {
+	for round := 0; round < 20; round++ {
+		wheel := opened(t, monotonic)
+		var wait sync.WaitGroup
+		for _, call := range []func() error{
+			func() error { _, err := wheel.Next(background); return err },
+			func() error { _, err := wheel.TryRead(make([]Event, 1)); return err },
+			func() error { _, err := wheel.TouchOrRegister(7, time.Second, 0); return err },
+			func() error { _, err := wheel.Register(Registration{}); return err },
+			func() error { _, err := wheel.TouchIDs([]uint64{7}); return err },
+			func() error { _, err := wheel.Info(); return err },
+		} {
+			wait.Add(1)
+			go func(call func() error) {
+				defer wait.Done()
+				err := call()
+				for err == nil || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) {
+					err = call()
+				}
+				if !errors.Is(err, os.ErrClosed) {
+					t.Error(err)
+				}
+			}(call)
+		}
+		time.Sleep(time.Duration(round) * 200 * time.Microsecond)
+		ok(t, wheel.Close())
+		wait.Wait()
 	}
-	time.Sleep(20 * time.Millisecond)
-	if n := threads(t); n > 30 {
-		t.Fatalf("%d threads", n)
-	}
-	for i, wheel := range opens {
-		ok(t, wheel.Advance(101))
-		ok(t, <-waiting[i])
-	}
-}
-
-// A wheel that is no longer referred to is closed.
-func TestForgotten(t *testing.T) {
-	fd := func() int {
-		wheel, err := timewheel.Open(manual)
-		ok(t, err)
-		return fdOf(t, wheel)
-	}()
-	waitFor(t, "the fd is closed", func() bool {
-		runtime.GC()
-		var stat syscall.Stat_t
-		return errors.Is(syscall.Fstat(fd, &stat), syscall.EBADF)
-	})
 }

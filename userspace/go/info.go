@@ -101,12 +101,16 @@ type Info struct {
 
 // Info tells about the wheel.
 func (w *Wheel) Info() (Info, error) {
-	t := uapi.Info{Size: uint32(unsafe.Sizeof(uapi.Info{}))}
-	if _, err := w.ioctl("info", uapi.IocInfo, unsafe.Pointer(&t)); err != nil {
+	told := uapi.Info{Size: uint32(unsafe.Sizeof(uapi.Info{}))}
+	if _, err := w.ioctl("info", uapi.IocInfo, unsafe.Pointer(&told)); err != nil {
 		return Info{}, err
 	}
+	return infoOf(&told), nil
+}
+
+func infoOf(t *uapi.Info) Info {
 	return Info{
-		Setup:    setupOf(&t),
+		Setup:    setupOf(t),
 		Number:   t.Number,
 		Paused:   t.State&uapi.ControlPaused != 0,
 		Draining: t.State&uapi.ControlDraining != 0,
@@ -126,7 +130,7 @@ func (w *Wheel) Info() (Info, error) {
 		Missed:    t.Missed,
 		Refiled:   t.Refiled,
 		Callbacks: t.Callbacks, Quiet: t.Quiet,
-	}, nil
+	}
 }
 
 func setupOf(t *uapi.Info) Setup {

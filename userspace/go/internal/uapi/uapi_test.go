@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 
 const include = "../../../../kmod/include/uapi"
 
-// These are the structures and constants as the compiler sees them.
+// scope has the structures and constants as the compiler sees them.
 func scope(t *testing.T) *types.Scope {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "uapi.go", nil, 0)
@@ -37,59 +38,53 @@ func scope(t *testing.T) *types.Scope {
 
 // inC returns the name that the header has for one of Go: max_tokens for MaxTokens.
 func inC(name string) string {
-	capital := regexp.MustCompile(`(.)([A-Z])`)
-	return strings.ToLower(capital.ReplaceAllString(name, "${1}_$2"))
+	return strings.ToLower(regexp.MustCompile(`(.)([A-Z])`).ReplaceAllString(name, "${1}_$2"))
 }
 
-// told makes assertions in C about the header, from what Go says.
-type told []string
-
-func (d *told) add(expression string, value string) {
-	*d = append(*d, fmt.Sprintf(`_Static_assert((unsigned long long)(%s) == %sull, "%[1]s is not %[2]s");`,
-		expression, value))
+func assertion(expression string, value any) string {
+	return fmt.Sprintf("_Static_assert((unsigned long long)(%s) == %vull, %[1]q);\n",
+		expression, value)
 }
 
-// describe tells of all that the file has, as the compiler of an architecture sees it.
-func describe(scope *types.Scope, sizes types.Sizes) *told {
-	d := &told{}
+// assertions has all that the file says, as the compiler of an architecture sees it, as
+// assertions in C about the header.
+func assertions(scope *types.Scope, sizes types.Sizes) (all string) {
 	for _, name := range scope.Names() {
 		switch object := scope.Lookup(name).(type) {
 		case *types.Const:
-			d.add("TIMEWHEEL_"+strings.ToUpper(inC(name)),
+			all += assertion("TIMEWHEEL_"+strings.ToUpper(inC(name)),
 				constant.ToInt(object.Val()).ExactString())
 		case *types.TypeName:
-			d.structure("struct timewheel_"+inC(name),
+			all += structure("struct timewheel_"+inC(name),
 				object.Type().Underlying().(*types.Struct), sizes)
 		}
 	}
-	return d
+	return all
 }
 
-func (d *told) structure(name string, s *types.Struct, sizes types.Sizes) {
-	d.add("sizeof("+name+")", fmt.Sprint(sizes.Sizeof(s)))
+func structure(name string, s *types.Struct, sizes types.Sizes) string {
+	all := assertion("sizeof("+name+")", sizes.Sizeof(s))
 	var fields []*types.Var
 	for i := 0; i < s.NumFields(); i++ {
 		fields = append(fields, s.Field(i))
-	}
-	for i, offset := range sizes.Offsetsof(fields) {
-		field := inC(fields[i].Name())
+		field, of := inC(fields[i].Name()), fields[i].Type()
 		value := "((" + name + " *)0)->" + field
-		d.add("offsetof("+name+", "+field+")", fmt.Sprint(offset))
-		d.add("sizeof("+value+")", fmt.Sprint(sizes.Sizeof(fields[i].Type())))
-		signed := "0"
-		if basic, ok := fields[i].Type().(*types.Basic); ok &&
-			basic.Info()&types.IsUnsigned == 0 {
-			signed = "1"
+		signed := 0
+		if basic, ok := of.(*types.Basic); ok && basic.Info()&types.IsUnsigned == 0 {
+			signed = 1
 		}
-		d.add("_Generic("+value+", int: 1, long long: 1, default: 0)", signed)
+		all += assertion("offsetof("+name+", "+field+")", sizes.Offsetsof(fields)[i]) +
+			assertion("sizeof("+value+")", sizes.Sizeof(of)) +
+			assertion("_Generic("+value+", int: 1, long long: 1, default: 0)", signed)
 	}
+	return all
 }
 
-// compile lets the compiler check the assertions. Nothing is run, as a kernel may be unable to
+// compile lets the compiler check assertions. Nothing is run, as a kernel may be unable to
 // run programs of 32 bits.
-func compile(t *testing.T, d *told, flag string) (said string, err error) {
+func compile(t *testing.T, flag, assertions string) (said string, err error) {
 	source := filepath.Join(t.TempDir(), "layout.c")
-	text := "#include <stddef.h>\n#include <linux/timewheel.h>\n" + strings.Join(*d, "\n") + "\n"
+	text := "#include <stddef.h>\n#include <linux/timewheel.h>\n" + assertions
 	if err := os.WriteFile(source, []byte(text), 0666); err != nil {
 		t.Fatal(err)
 	}
@@ -103,17 +98,67 @@ func compile(t *testing.T, d *told, flag string) (said string, err error) {
 func TestIsAsTheHeaderHasIt(t *testing.T) {
 	scope := scope(t)
 	for architecture, flag := range map[string]string{"amd64": "-m64", "386": "-m32"} {
-		d := describe(scope, types.SizesFor("gc", architecture))
-		if len(*d) < 200 {
-			t.Fatalf("only %d assertions", len(*d))
+		all := assertions(scope, types.SizesFor("gc", architecture))
+		if count := strings.Count(all, "\n"); count < 200 {
+			t.Fatalf("only %d assertions", count)
 		}
-		if said, err := compile(t, d, flag); err != nil {
+		if said, err := compile(t, flag, all); err != nil {
 			t.Errorf("%s: %s", architecture, said)
 		}
-		d.add("sizeof(struct timewheel_event)", "1")
-		if said, err := compile(t, d, flag); err == nil ||
-			!strings.Contains(said, "sizeof(struct timewheel_event) is not 1") {
+		wrong := "sizeof(struct timewheel_event)"
+		said, err := compile(t, flag, all+assertion(wrong, 1))
+		if err == nil || !strings.Contains(said, wrong) {
 			t.Errorf("%s: a wrong size is not seen: %s", architecture, said)
 		}
+	}
+}
+
+// Each public name of the packages has a comment: functions, methods, types, their fields, and
+// constants.
+func TestEveryPublicNameIsDescribed(t *testing.T) {
+	seen := 0
+	check := func(comment *ast.CommentGroup, names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				seen++
+				if strings.TrimSpace(comment.Text()) == "" {
+					t.Errorf("%s has no comment", name)
+				}
+			}
+		}
+	}
+	visit := func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			check(n.Doc, n.Name)
+			return false
+		case *ast.Field:
+			check(n.Doc, n.Names...)
+		case *ast.GenDecl:
+			for _, spec := range n.Specs {
+				if s, is := spec.(*ast.TypeSpec); is {
+					check(n.Doc, s.Name)
+				} else if s, is := spec.(*ast.ValueSpec); is && n.Lparen.IsValid() {
+					check(s.Doc, s.Names...)
+				} else if is {
+					check(n.Doc, s.Names...)
+				}
+			}
+		}
+		return true
+	}
+	for _, folder := range []string{"../..", "../../jobs"} {
+		packages, err := parser.ParseDir(token.NewFileSet(), folder, func(file fs.FileInfo) bool {
+			return !strings.HasSuffix(file.Name(), "_test.go")
+		}, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range packages {
+			ast.Inspect(one, visit)
+		}
+	}
+	if seen < 130 {
+		t.Errorf("only %d names", seen)
 	}
 }
