@@ -24,14 +24,6 @@ var monotonic = Setup{Slots: 64, Tick: time.Millisecond, MaxTokens: 10_000}
 
 var background = context.Background()
 
-func after(seconds int) When {
-	return After(time.Duration(seconds) * time.Second)
-}
-
-func at(seconds int) When {
-	return At(Time(seconds) * sec)
-}
-
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

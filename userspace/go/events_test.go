@@ -18,7 +18,7 @@ import (
 func TestOrderAndRoom(t *testing.T) {
 	wheel := opened(t, manual)
 	for id := 1; id <= 6; id++ {
-		must(wheel.Register(Registration{ID: uint64(id), Due: after(id)}))(t)
+		must(wheel.Register(Registration{ID: uint64(id), Due: At(Time(100+id) * sec)}))(t)
 	}
 	few := make([]Event, 3)
 	same(t, must(wheel.TryRead(few))(t), 0)
@@ -41,50 +41,34 @@ func reading(wheel *Wheel, ctx context.Context) <-chan error {
 	return over
 }
 
-// The end of a context ends reads with this context only, and takes no event.
+// The end of a context ends reads with this context only, in the poller and before their turn
+// there, and takes no event.
 func TestContextEnds(t *testing.T) {
 	wheel := opened(t, manual)
-	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
-	defer cancel()
-	n, err := wheel.Read(ctx, make([]Event, 1))
-	same(t, n, 0)
-	same(t, err, context.DeadlineExceeded)
-	for i := uint64(1); i <= 5; i++ {
-		must(wheel.Register(Registration{ID: i, Due: at(100 + int(i))}))(t)
-		one := reading(wheel, background)
-		time.Sleep(10 * time.Millisecond)
-		ok(t, wheel.Advance(100+i))
-		ok(t, <-one)
-	}
-	must(wheel.Register(Registration{ID: 7}))(t)
-	same(t, <-reading(wheel, ctx), ctx.Err())
-	same(t, dueOn(t, wheel, 105).ID, 7)
-}
-
-// Each of many goroutines that wait, in the poller and for their turn, hears of its own
-// context.
-func TestContextsOfMany(t *testing.T) {
-	wheel := opened(t, manual)
+	var ended context.Context
 	var cancels []context.CancelFunc
 	var waiting []<-chan error
 	for i := 0; i < 20; i++ {
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
-		cancels = append(cancels, cancel)
+		ended, cancels = ctx, append(cancels, cancel)
 		waiting = append(waiting, reading(wheel, ctx))
 	}
 	time.Sleep(10 * time.Millisecond)
-	for i := 0; i < 20; i += 2 {
+	for i := 1; i < 20; i += 2 {
 		cancels[i]()
 		same(t, <-waiting[i], context.Canceled)
 	}
-	for i := 1; i < 20; i += 2 {
+	for i := 0; i < 20; i += 2 {
 		must(wheel.Register(Registration{ID: uint64(i)}))(t)
 	}
-	for i := 1; i < 20; i += 2 {
+	for i := 0; i < 20; i += 2 {
 		ok(t, <-waiting[i])
 	}
 	same(t, must(wheel.Info())(t).Delivered, 10)
+	must(wheel.Register(Registration{ID: 77}))(t)
+	same(t, <-reading(wheel, ended), context.Canceled)
+	same(t, dueOn(t, wheel, 100).ID, 77)
 }
 
 // Goroutines that wait, with and without a context, hear that the wheel is closed or destroyed.

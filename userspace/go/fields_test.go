@@ -6,6 +6,7 @@ package timewheel
 import (
 	"math"
 	"net"
+	"os"
 	"reflect"
 	"strings"
 	"syscall"
@@ -100,6 +101,7 @@ func TestHistogram(t *testing.T) {
 }
 
 func TestTCPIdle(t *testing.T) {
+	const mptcp = 262
 	listener := must(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	client := must(net.Dial("tcp4", listener.Addr().String()))(t)
@@ -125,4 +127,11 @@ func TestTCPIdle(t *testing.T) {
 	packets := must(net.ListenPacket("udp4", "127.0.0.1:0"))(t)
 	defer packets.Close()
 	refused(TCPIdle(packets.(*net.UDPConn)))(t, syscall.EPROTONOSUPPORT)
+	for protocol, want := range map[int]error{syscall.IPPROTO_TCP: syscall.ENOTCONN,
+		mptcp: syscall.EPROTONOSUPPORT} {
+		// A kernel may have no MPTCP.
+		if fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, protocol); err == nil {
+			refused(TCPIdle(os.NewFile(uintptr(fd), "socket")))(t, want)
+		}
+	}
 }

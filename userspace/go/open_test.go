@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,13 +40,9 @@ func TestSettingsArrive(t *testing.T) {
 	}
 }
 
-// Every call says that the wheel is closed, and which call it was.
-func TestClosed(t *testing.T) {
-	wheel := opened(t, manual)
-	cursor := wheel.Tokens(0, Never)
-	ok(t, wheel.Close())
+// calls has each call of a wheel that can fail.
+func calls(wheel *Wheel) (all []func() error) {
 	value := reflect.ValueOf(wheel)
-	var ops []string
 	for i := 0; i < value.NumMethod(); i++ {
 		method := value.Method(i)
 		var in []reflect.Value
@@ -59,18 +56,47 @@ func TestClosed(t *testing.T) {
 				in = append(in, reflect.Zero(of))
 			}
 		}
-		out := method.Call(in)
 		if value.Type().Method(i).Name != "Tokens" {
-			err, _ := out[len(out)-1].Interface().(error)
-			fails(t, err, os.ErrClosed)
-			ops = append(ops, err.(*Error).Op)
+			all = append(all, func() error {
+				out := method.Call(in)
+				err, _ := out[len(out)-1].Interface().(error)
+				return err
+			})
 		}
 	}
+	return all
+}
+
+// Every call says that the wheel is closed, and which call it was. No call looks at the wheel
+// while Close, or another call, changes that.
+func TestClosed(t *testing.T) {
+	wheel := opened(t, manual)
+	ok(t, wheel.Close())
+	all := calls(wheel)
+	ops := make([]string, len(all))
+	var done atomic.Int32
+	wheel.open.Lock()
+	for i := range all {
+		go func(i int) {
+			if err := all[i](); errors.Is(err, os.ErrClosed) {
+				ops[i] = err.(*Error).Op
+			}
+			done.Add(1)
+		}(i)
+	}
+	time.Sleep(20 * time.Millisecond)
+	same(t, done.Load(), 0)
+	wheel.open.Unlock()
+	waitFor(t, "each call is over", func() bool { return int(done.Load()) == len(all) })
 	same(t, strings.Join(ops, ", "), "ack, advance, cancel, close, delete, drain, extend, get, "+
 		"get, get, info, move, nack, read, pause, read, register, resume, stats, fd, touch, "+
 		"touch, touch, touch or register, read, undrain")
+	cursor := wheel.Tokens(0, Never)
 	same(t, cursor.Next(), false)
 	fails(t, cursor.Err(), os.ErrClosed)
+	var batch Batch
+	batch.Cancel(ByID(1))
+	refused(batch.Run(wheel))(t, os.ErrClosed)
 }
 
 // A function that has the fd may use the wheel, also when it is closed meanwhile.

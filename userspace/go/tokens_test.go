@@ -49,7 +49,7 @@ func TestOperationsOfABatch(t *testing.T) {
 	}
 }
 
-// gives takes what a call tells of a token. The handle of a new one is returned.
+// gives takes the outcome of a call. The handle is any if one is wanted, and is returned.
 func gives(got Outcome, err error) func(*testing.T, Outcome) Handle {
 	return func(t *testing.T, want Outcome) Handle {
 		t.Helper()
@@ -64,8 +64,8 @@ func gives(got Outcome, err error) func(*testing.T, Outcome) Handle {
 
 func TestPending(t *testing.T) {
 	w := opened(t, manual)
-	handle := gives(w.Register(Registration{ID: 7, Due: after(30), Cookie: math.MaxUint64}))(t,
-		Outcome{Deadline: 130 * sec, Handle: 1})
+	handle := gives(w.Register(Registration{ID: 7, Due: After(30 * time.Second),
+		Cookie: math.MaxUint64}))(t, Outcome{Deadline: 130 * sec, Handle: 1})
 	token := must(w.Get(ByID(7)))(t)
 	same(t, token, Token{ID: 7, Handle: handle, Cookie: math.MaxUint64, Deadline: 130 * sec,
 		Left: 30 * time.Second, Timeout: 30 * time.Second, Slot: 130 % 60, State: Pending})
@@ -84,9 +84,10 @@ func TestPending(t *testing.T) {
 	ok(t, w.Advance(160))
 	gives(w.TouchOrRegister(8, 1, 6))(t, Outcome{Deadline: 190 * sec, WasDue: true})
 	same(t, must(w.Get(ByID(8)))(t).Cookie, 5)
-	gives(w.Move(ByID(7), at(200), 41*time.Second))(t, Outcome{Deadline: 200 * sec, WasDue: true})
+	gives(w.Move(ByID(7), At(200*sec), 41*time.Second))(t,
+		Outcome{Deadline: 200 * sec, WasDue: true})
 	same(t, must(w.Get(ByID(7)))(t).Timeout, 41*time.Second)
-	refused(w.Move(ByHandle(1), after(1), 0))(t, syscall.ESTALE)
+	refused(w.Move(ByHandle(1), After(time.Second), 0))(t, syscall.ESTALE)
 	gives(w.Cancel(ByHandle(handle)))(t, Outcome{Deadline: 200 * sec})
 	refused(w.Cancel(ByID(7)))(t, syscall.ENOENT)
 }
@@ -108,8 +109,8 @@ func TestHeld(t *testing.T) {
 	stats := must(w.Stats())(t)
 	same(t, stats.Lateness.Count(), 2)
 	gives(w.Extend(event.Receipt(), 30*time.Second))(t, Outcome{Deadline: 146 * sec})
-	gives(w.Nack(token.Receipt(), at(120)))(t, Outcome{Deadline: 120 * sec})
-	refused(w.Nack(event.Receipt(), at(120)))(t, syscall.ESTALE)
+	gives(w.Nack(token.Receipt(), At(120*sec)))(t, Outcome{Deadline: 120 * sec})
+	refused(w.Nack(event.Receipt(), At(120*sec)))(t, syscall.ESTALE)
 	event = dueOn(t, w, 120)
 	same(t, event.Receipt(), Receipt{handle, 3})
 	gives(w.Delete(ByID(7)))(t, Outcome{Deadline: 130 * sec})
@@ -124,7 +125,7 @@ func TestMany(t *testing.T) {
 	ids, handles := make([]uint64, count), make([]Handle, count)
 	for i := range ids {
 		ids[i] = uint64(i)
-		batch.Register(Registration{ID: ids[i], Due: after(1 + i)})
+		batch.Register(Registration{ID: ids[i], Due: After(time.Duration(1+i) * time.Second)})
 	}
 	same(t, must(batch.Run(wheel))(t), 0)
 	batch.Register(Registration{ID: 1})

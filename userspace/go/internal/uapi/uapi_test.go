@@ -10,7 +10,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,55 +109,5 @@ func TestIsAsTheHeaderHasIt(t *testing.T) {
 		if err == nil || !strings.Contains(said, wrong) {
 			t.Errorf("%s: a wrong size is not seen: %s", architecture, said)
 		}
-	}
-}
-
-// Each public name of the packages has a comment: functions, methods, types, their fields, and
-// constants.
-func TestEveryPublicNameIsDescribed(t *testing.T) {
-	seen := 0
-	check := func(comment *ast.CommentGroup, names ...*ast.Ident) {
-		for _, name := range names {
-			if name.IsExported() {
-				seen++
-				if strings.TrimSpace(comment.Text()) == "" {
-					t.Errorf("%s has no comment", name)
-				}
-			}
-		}
-	}
-	visit := func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.FuncDecl:
-			check(n.Doc, n.Name)
-			return false
-		case *ast.Field:
-			check(n.Doc, n.Names...)
-		case *ast.GenDecl:
-			for _, spec := range n.Specs {
-				if s, is := spec.(*ast.TypeSpec); is {
-					check(n.Doc, s.Name)
-				} else if s, is := spec.(*ast.ValueSpec); is && n.Lparen.IsValid() {
-					check(s.Doc, s.Names...)
-				} else if is {
-					check(n.Doc, s.Names...)
-				}
-			}
-		}
-		return true
-	}
-	for _, folder := range []string{"../..", "../../jobs"} {
-		packages, err := parser.ParseDir(token.NewFileSet(), folder, func(file fs.FileInfo) bool {
-			return !strings.HasSuffix(file.Name(), "_test.go")
-		}, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range packages {
-			ast.Inspect(one, visit)
-		}
-	}
-	if seen < 130 {
-		t.Errorf("only %d names", seen)
 	}
 }
