@@ -12,7 +12,8 @@ const timewheel = require('timewheel');
 
 const { Wheel } = timewheel;
 
-const SEC = 1_000_000_000n;
+const MS = 1_000_000n;
+const SEC = 1000n * MS;
 
 // The hand is on 100, and only the test moves it: all times are exact.
 const MANUAL = { slots: 60, tick: 1000, maxTokens: 2000, clock: 'manual', start: 100 };
@@ -65,6 +66,15 @@ function fails(code, syscall, call) {
 	assert.throws(call, (error) => isErrno(error, code, syscall));
 }
 
+// These are what assert.throws() takes for an error of the package itself.
+const isRange = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
+const isType = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
+const closes = { code: 'ERR_WHEEL_CLOSED' };
+
+function range(from, to) {
+	return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+}
+
 function ids(events) {
 	return events.map(({ id }) => Number(id));
 }
@@ -106,6 +116,6 @@ async function program(source, ...options) {
 }
 
 module.exports = {
-	MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, needsKernel, opened, program, registered, turns,
-	until,
+	MANUAL, MONOTONIC, MS, SEC, closes, fails, ids, isErrno, isRange, isType, named,
+	needsKernel, opened, program, range, registered, turns, until,
 };
