@@ -18,6 +18,10 @@ const { Result, Wheel } = timewheel;
 const LEASED = { ...MANUAL, lease: 10_000 };
 const MOST = 2n ** 64n - 1n;
 
+// These are no ids, by their range or by their type.
+const OUTSIDE = [-1, 1.5, NaN, Infinity, 2 ** 53, -1n, 2n ** 64n, { handle: 2n ** 64n }];
+const NO_KEYS = [undefined, null, '7', true, Symbol('7'), () => 7, {}, { handle: '7' }];
+
 // Returns the properties of an object with these names.
 function some(object, ...names) {
 	return names.map((name) => object[name]);
@@ -77,45 +81,39 @@ test('caps', (t) => {
 			clock);
 });
 
-test('a closed wheel', (t) => {
+test('a closed wheel', async (t) => {
 	const wheel = opened(t);
 	const batch = wheel.batch();
 	const { fd } = wheel;
-	const event = { handle: 1n, delivery: 1 };
+	const key = { handle: 1n, delivery: 1 };
 
-	assert.throws(() => new Wheel(), TypeError);
-	assert.throws(() => new Wheel(Symbol('by'), {}), TypeError);
 	fs.fstatSync(fd);
 	assert.equal(wheel.closed, false);
 	wheel.close();
 	wheel.close();
 	assert.equal(wheel.closed, true);
 	assert.throws(() => fs.fstatSync(fd), { code: 'EBADF' });
-	for (const name of ['info', 'stats', 'read', 'tokens', 'batch', 'pause', 'resume', 'drain',
-		'undrain', 'ref', 'unref', 'hasRef'])
-		assert.throws(() => wheel[name](), closes, name);
-	for (const name of ['register', 'touch', 'touchOrRegister', 'move', 'cancel', 'get',
-		'delete', 'advance'])
-		assert.throws(() => wheel[name](1, 1), closes, name);
-	for (const call of [() => wheel.fd, () => wheel.inProcess, () => wheel.getMany([1]),
-		() => wheel.touchMany([1]), () => wheel.ack(event), () => wheel.nack(event),
-		() => wheel.extend(event), () => batch.run(), () => batch.touch(1)])
+	for (const name of ['info', 'stats', 'tokens', 'batch', 'pause', 'resume', 'drain',
+		'undrain', 'ref', 'unref', 'hasRef', 'register', 'touchOrRegister', 'advance',
+		'touch', 'move', 'cancel', 'get', 'delete', 'ack', 'nack', 'extend'])
+		assert.throws(() => wheel[name](key, 1), closes, name);
+	for (const call of [() => wheel.fd, () => wheel.inProcess, () => wheel.read(),
+		() => batch.run(), () => batch.touch(1)])
 		assert.throws(call, closes);
-	for (const name of ['touch', 'touchMany', 'getMany']) {
+	for (const name of ['touchMany', 'getMany']) {
 		const other = opened(t);
 		const closing = { get handle() { other.close(); return 1n; } };
 
-		assert.throws(() => other[name](name === 'touch' ? closing : [closing]), closes);
+		assert.throws(() => other[name]([closing]), closes);
 	}
-	return assert.rejects(wheel.take(), closes);
-});
+	await assert.rejects(wheel.take(), closes);
+	assert.throws(() => new Wheel(Symbol('by'), {}), TypeError);
+	for (const symbol of [Symbol.dispose, Symbol.asyncDispose].filter(Boolean)) {
+		const other = opened(t);
 
-test('dispose', { skip: !Symbol.dispose && 'this Node does not have it' }, async (t) => {
-	const [one, other] = [opened(t), opened(t)];
-
-	one[Symbol.dispose]();
-	await other[Symbol.asyncDispose]();
-	assert.ok(one.closed && other.closed);
+		await other[symbol]();
+		assert.ok(other.closed);
+	}
 });
 
 test('register, get, and arguments that are refused', (t) => {
@@ -133,10 +131,14 @@ test('register, get, and arguments that are refused', (t) => {
 	fails('EEXIST', 'register', () => wheel.register(7n, 1));
 	fails('ENOENT', 'get', () => wheel.get(8));
 	fails('ESTALE', 'get', () => wheel.get({ handle: 1 }));
-	for (const id of [-1, 1.5, NaN, Infinity, 2 ** 53, -1n, 2n ** 64n])
-		assert.throws(() => wheel.register(id, 1), isRange);
-	for (const id of [undefined, null, '7', true, Symbol('7'), () => 7, {}])
-		assert.throws(() => wheel.touch(id), isType);
+	for (const call of [(id) => wheel.register(id, 1), (id) => wheel.touch(id),
+		(id) => wheel.batch().touch(id), (id) => wheel.touchMany([id]),
+		(id) => wheel.getMany([id])]) {
+		for (const id of OUTSIDE)
+			assert.throws(() => call(id), isRange);
+		for (const id of NO_KEYS)
+			assert.throws(() => call(id), isType);
+	}
 	for (const due of [-1, NaN, Infinity, -1n, 2n ** 64n, { at: -1n }])
 		assert.throws(() => wheel.register(1, due), isRange);
 	for (const due of ['1s', null, {}, { at: 1 }, new Date(), { at: new Date() }])
@@ -229,14 +231,9 @@ test('touchMany and getMany', (t) => {
 	wheel.register(2 ** 33 + 2, 1000);
 	assert.deepEqual(wheel.touchMany(new Set([5n, 2 ** 33 + 2])), []);
 	for (const name of ['touchMany', 'getMany']) {
-		const { touched } = wheel.info();
-
 		assert.deepEqual(wheel[name]([]), []);
-		for (const bad of [[7, found[0]], [7, '8'], [7, null], [7, {}], [{ handle: 'h' }], 7])
+		for (const bad of [[7, found[0]], [found[0], 7], 7])
 			assert.throws(() => wheel[name](bad), TypeError);
-		for (const bad of [-1, 0.5, NaN, 2 ** 53, -1n, 2n ** 64n])
-			assert.throws(() => wheel[name]([7, bad]), isRange);
-		assert.equal(wheel.info().touched, touched);
 		fails('EINVAL', name, () => opened(t, { ...MANUAL, ids: false })[name]([1]));
 	}
 });
@@ -328,10 +325,7 @@ test('touches of batches', (t) => {
 	assert.deepEqual([batch.touch(1), batch.touch(first), batch.cancel(1), batch.touch(1),
 		batch.touch(BigInt(2 ** 33) + 2n), batch.touch(2 ** 33 + 2), batch.touch(first)],
 	range(0, 6));
-	for (const bad of [-1, 1.5, NaN, 2 ** 53, -1n, 2n ** 64n, { handle: 2n ** 64n }])
-		assert.throws(() => batch.touch(bad), isRange);
-	for (const bad of [undefined, null, '7', true, {}, { handle: '7' }, [7], () => 7])
-		assert.throws(() => batch.touch(bad), isType);
+	assert.throws(() => batch.touch(-1), isRange);
 	assert.equal(batch.length, 7);
 	isErrno(batch.outcome(6).error, 'EINPROGRESS', 'touch');
 	assert.equal(batch.run(), 2);
@@ -352,8 +346,8 @@ test('touches of batches', (t) => {
 	fails('ENODEV', 'run', () => left.run());
 });
 
-test('answers to deliveries', (t) => {
-	const wheel = opened(t, LEASED);
+test('answers to deliveries, and periods', (t) => {
+	const wheel = opened(t, { ...LEASED, periods: true });
 	const handle = wheel.register(7, 1000, { cookie: 9 });
 	const nextAt = (tick) => {
 		wheel.advance(tick);
@@ -395,17 +389,11 @@ test('answers to deliveries', (t) => {
 	wheel.delete(8);
 	assert.deepEqual(some(wheel.info(), 'delivered', 'acked', 'nacked', 'lapsed', 'returned',
 		'deleted', 'held'), [5, 1, 3, 1, 0, 2, 0]);
-});
 
-test('periodic tokens', (t) => {
-	const wheel = opened(t, { ...MANUAL, periods: true });
-
-	wheel.register(7, 1000, { period: 3000, cookie: 4 });
-	assert.deepEqual(some(wheel.get(7), 'period', 'baseNs', 'timeout'), [3000, 101n * SEC, 0]);
-	wheel.advance(111);
-	assert.deepEqual(some(wheel.read()[0], 'missed', 'cookie'), [3, 4n]);
+	wheel.register(7, 1000, { period: 3000 });
+	assert.deepEqual(some(wheel.get(7), 'period', 'baseNs', 'timeout'), [3000, 121n * SEC, 0]);
+	assert.equal(nextAt(131).missed, 3);
 	assert.equal(wheel.info().missed, 3);
-	fails('EINVAL', 'register', () => wheel.register(8, 0, { period: 1000, timeout: 1 }));
 });
 
 test('named wheels', (t) => {
