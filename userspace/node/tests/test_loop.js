@@ -248,7 +248,8 @@ test('ends of processes', async () => {
 			wheel.on('expired', () => { console.log('came'); clearTimeout(timer); });
 			wheel.register(1, 0);
 			const timer = setTimeout(() => {}, 60_000);
-			other.unref().take().then(() => console.log('not this'));`,
+			other.take().then(() => console.log('not this'));
+			other.unref();`,
 		0, 'false true\ncame\n'],
 		[`${begin} wheel.register(1, 0);
 			wheel.on('expired', () => process.exit(3));`, 3, ''],
@@ -258,8 +259,9 @@ test('ends of processes', async () => {
 			for (let i = 0; i < 50; i++) {
 				const one = Wheel.open(${JSON.stringify(MANUAL)});
 				one.on('expired', () => {}).removeAllListeners();
+				one.register(1, 1);
 				one.tokens().next();
-				one.batch().register(1, 1);
+				one.batch().touch(1);
 				fds.push(one.fd);
 			}
 			const name = 'node-' + process.pid;
