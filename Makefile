@@ -158,13 +158,12 @@ mutants:
 	selftests/mutants/run $(CURDIR)/.build/mutants $(FAULTS)
 
 T ?= 10m
-# The core has two fuzzers, one after the other.
 seconds = $$(($(patsubst %h,%*3600,$(patsubst %m,%*60,$(T:%s=%)))))
 
 fuzz: valid-time
 	selftests/vm/deps fuzz
 	selftests/fuzz/run $$(($(seconds) / 2))
-	$(MAKE) -C selftests/core fuzz T=$$(($(seconds) / 4))s
+	$(MAKE) -C selftests/core fuzz T=$$(($(seconds) / 2))s
 
 .DEFAULT:
 	@echo 'there is no target $@: "make help" lists all' >&2; exit 2

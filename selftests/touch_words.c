@@ -146,24 +146,18 @@ static __u64 must_register(struct __test_metadata *_metadata, int fd, __u64 id,
 	return handle;
 }
 
-/* Returns on which tick of @tick ns the token is due, as GET tells. */
-static __u64 due_in_ticks(struct __test_metadata *_metadata, int fd, __u64 handle,
-			  __u64 tick)
+/* Returns on which tick the token is due, as GET tells. */
+static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 {
 	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
-	return token.deadline / tick;
+	return token.deadline / TW_SEC;
 }
 
-static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
-{
-	return due_in_ticks(_metadata, fd, handle, TW_SEC);
-}
-
-/* Expects that the token expires on tick @due, of @tick ns, and not on the tick before. */
-static void expect_expiry_in_ticks(struct __test_metadata *_metadata, int fd,
-				   __u64 handle, __u64 due, __u64 tick)
+/* Expects that the token expires on tick @due, and not on the tick before. */
+static void expect_expiry(struct __test_metadata *_metadata, int fd,
+			  __u64 handle, __u64 due)
 {
 	struct timewheel_event event;
 
@@ -175,44 +169,13 @@ static void expect_expiry_in_ticks(struct __test_metadata *_metadata, int fd,
 		TH_LOG("due on %llu", due);
 	}
 	EXPECT_EQ(handle, event.handle);
-	EXPECT_EQ(due * tick, event.deadline);
-	EXPECT_EQ(due * tick, event.taken);
-}
-
-static void expect_expiry(struct __test_metadata *_metadata, int fd,
-			  __u64 handle, __u64 due)
-{
-	expect_expiry_in_ticks(_metadata, fd, handle, due, TW_SEC);
+	EXPECT_EQ(due * TW_SEC, event.deadline);
+	EXPECT_EQ(due * TW_SEC, event.taken);
 }
 
 static __u64 later(__u64 a, __u64 b)
 {
 	return a > b ? a : b;
-}
-
-/*
- * P4: a touch on a tick makes the token due a whole timeout after the end of that
- * tick, unless its deadline is later.
- */
-TEST_F(touch_words, stamps_of_past_present_and_future)
-{
-	for (__u64 now = 100; now < 112; now++) {
-		for (__u64 tick = 80; tick < 130; tick++) {
-			__u64 expected, counted = tick > now ? now : tick;
-			__u64 handle;
-
-			ASSERT_EQ(0, tw_advance(self->fd, 100));
-			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-			ASSERT_EQ(0, tw_advance(self->fd, now));
-			touch(self->words, handle, tick);
-			expected = later(110, counted + 1 + TIMEOUT);
-			EXPECT_EQ(expected,
-				  due_of(_metadata, self->fd, handle)) {
-				TH_LOG("now %llu, touched on %llu", now, tick);
-			}
-			ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
-		}
-	}
 }
 
 /*
@@ -243,193 +206,6 @@ TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 		tw_expect_nothing(self->fd);
 	}
 	expect_expiry(_metadata, self->fd, handle, start + 1 + TIMEOUT);
-}
-
-/* P2: tokens without a touch expire on their ticks, on wheels with words too. */
-TEST_F(touch_words, untouched_tokens)
-{
-	__u64 handles[100];
-
-	for (int i = 0; i < 100; i++)
-		handles[i] = must_register(_metadata, self->fd, i, 1 + 2 * i);
-	for (int i = 0; i < 100; i++)
-		expect_expiry(_metadata, self->fd, handles[i], 101 + 2 * i);
-}
-
-/*
- * A deadline with a fraction of a tick is rounded up. The timeout that a touch adds
- * is rounded up, too.
- */
-TEST_F(touch_words, timeouts_of_no_whole_tick)
-{
-	const __u64 delays[] = {
-		1, TW_SEC - 1, TW_SEC, TW_SEC + 1, 5 * TW_SEC / 2,
-		9 * TW_SEC - 1, 9 * TW_SEC + 1,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(delays); i++) {
-		__u64 ticks = (delays[i] + TW_SEC - 1) / TW_SEC, handle;
-
-		ASSERT_EQ(0, tw_advance(self->fd, 200));
-		ASSERT_EQ(0, tw_register(self->fd, 1, delays[i], 0, &handle));
-		EXPECT_EQ(200 + ticks, due_of(_metadata, self->fd, handle));
-		touch(self->words, handle, 200);
-		EXPECT_EQ(201 + ticks, due_of(_metadata, self->fd, handle));
-		expect_expiry(_metadata, self->fd, handle, 201 + ticks);
-	}
-}
-
-/*
- * A stamp has the low 32 bits of a tick, and a tick has 46 bits. Ticks beyond 2^32
- * work, too.
- */
-TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
-{
-	const __u64 starts[] = {
-		1, (1ULL << 31) - 15, (1ULL << 31), FAR - 25, FAR - 12,
-		FAR - 11, FAR - 2, FAR - 1, FAR + 1, FAR + 77,
-		2 * FAR - 5, 2 * FAR + 3,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
-		for (__u64 at = 1; at <= TIMEOUT; at++) {
-			__u64 now = starts[i] + at, handle;
-
-			new_wheel(_metadata, self, TW_SEC, starts[i]);
-			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-			ASSERT_EQ(0, tw_advance(self->fd, now));
-			touch(self->words, handle, now);
-			/*
-			 * One tick has no stamp of its own: see
-			 * tick_whose_low_bits_are_0.
-			 */
-			if ((__u32)now == 0)
-				continue;
-			expect_expiry(_metadata, self->fd, handle,
-				      now + 1 + TIMEOUT);
-		}
-	}
-}
-
-/*
- * P4 also holds on a tick whose low 32 bits are 0, which would mean "not touched".
- * The token may be late by one tick, but it is not early, also if a call looks at it
- * meanwhile.
- */
-TEST_F(touch_words, tick_whose_low_bits_are_0)
-{
-	for (int looks = 0; looks < 4; looks++) {
-		for (__u64 round = 0; round < 3; round++) {
-			__u64 now = round * FAR, due = now + 1 + TIMEOUT;
-			struct timewheel_event event;
-			__u64 handle;
-
-			new_wheel(_metadata, self, TW_SEC, now ? now - 1 : 0);
-			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-			ASSERT_EQ(0, tw_advance(self->fd, now));
-			touch(self->words, handle, now);
-			if (looks & 1)
-				EXPECT_LE(due, due_of(_metadata, self->fd,
-						      handle));
-			ASSERT_EQ(0, tw_advance(self->fd, now + 5));
-			if (looks & 2)
-				EXPECT_LE(due, due_of(_metadata, self->fd,
-						      handle));
-			ASSERT_EQ(0, tw_advance(self->fd, due - 1));
-			tw_expect_nothing(self->fd);
-			ASSERT_EQ(0, tw_advance(self->fd, due + 1));
-			EXPECT_EQ(1, tw_read(self->fd, &event, 1));
-			EXPECT_LE(due * TW_SEC, event.deadline);
-		}
-	}
-}
-
-/*
- * Returns a token of a new wheel, registered on tick 100, whose stamp is stored on
- * tick 104.
- */
-static __u64 stamp_of_the_future(struct __test_metadata *_metadata,
-				 FIXTURE_DATA(touch_words) *self, __u64 tick,
-				 __u64 stamp)
-{
-	__u64 handle;
-
-	new_wheel(_metadata, self, tick, 100);
-	ASSERT_EQ(0, tw_register(self->fd, 1, TIMEOUT * tick, 0, &handle));
-	ASSERT_EQ(0, tw_advance(self->fd, 104));
-	touch(self->words, handle, stamp);
-	return handle;
-}
-
-/*
- * P4: a stamp that lies more than a second in the future counts once, as a touch of
- * the present tick, when a call or a reader looks at it. A nearer stamp, or a stamp
- * of the next tick, may be true, because the kernel may have read the clock earlier.
- * It counts again when its tick comes.
- */
-TEST_F(touch_words, future_is_now)
-{
-	const struct {
-		__u64 tick, ahead;
-		bool near;
-	} cases[] = {
-		{ TW_SEC, 1, true }, { TW_SEC, 2 }, { TW_SEC, 5 },
-		{ TW_SEC, TIMEOUT }, { TW_SEC, 1000 }, { TW_SEC, 1U << 20 },
-		{ TW_SEC, (1U << 30) - 1 }, { TW_SEC, 1U << 30 },
-		{ TW_SEC, (1U << 30) + 1 }, { TW_SEC, (1ULL << 31) - 1000 },
-		{ TW_MS, 1, true }, { TW_MS, TIMEOUT, true },
-		{ TW_MS, 1000, true }, { TW_MS, 1001 }, { TW_MS, 1U << 20 },
-		{ TW_MS, (1U << 30) - 1 }, { TW_MS, 1U << 30 },
-		{ 700 * TW_MS, 1, true }, { 700 * TW_MS, 2 },
-		{ 3600 * TW_SEC, 1, true }, { 3600 * TW_SEC, 2 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const __u64 tick = cases[i].tick, ahead = cases[i].ahead;
-		const bool near = cases[i].near;
-		__u64 handle;
-
-		handle = stamp_of_the_future(_metadata, self, tick, 104 + ahead);
-		EXPECT_EQ(105 + TIMEOUT, due_in_ticks(_metadata, self->fd,
-						      handle, tick));
-		ASSERT_EQ(0, tw_advance(self->fd, 105));
-		EXPECT_EQ((near ? 106 : 105) + TIMEOUT,
-			  due_in_ticks(_metadata, self->fd, handle, tick)) {
-			TH_LOG("%llu ticks of %llu ns ahead", ahead, tick);
-		}
-		expect_expiry_in_ticks(_metadata, self->fd, handle,
-				       105 + TIMEOUT + (near ? ahead : 0), tick);
-
-		/* A reader looks at the token on its deadline, tick 100 + TIMEOUT. */
-		handle = stamp_of_the_future(_metadata, self, tick,
-					     100 + TIMEOUT + ahead);
-		ASSERT_EQ(0, tw_advance(self->fd, 100 + TIMEOUT));
-		tw_expect_nothing(self->fd);
-		expect_expiry_in_ticks(_metadata, self->fd, handle,
-				       101 + 2 * TIMEOUT + (near ? ahead : 0),
-				       tick);
-	}
-}
-
-/* A stamp so old that it seems to lie in the future makes its token late once. */
-TEST_F(touch_words, past_that_looks_like_future)
-{
-	for (__u64 late = (1ULL << 31) - 20; late < (1ULL << 31) + 20; late++) {
-		struct timewheel_event event;
-		__u64 handle;
-
-		new_wheel(_metadata, self, TW_SEC, 100);
-		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-		ASSERT_EQ(0, tw_advance(self->fd, 105));
-		touch(self->words, handle, 105);
-		ASSERT_EQ(0, tw_advance(self->fd, 105 + late));
-		if (tw_read(self->fd, &event, 1) == 1) {
-			EXPECT_EQ((106 + TIMEOUT) * TW_SEC, event.deadline);
-			continue;
-		}
-		expect_expiry(_metadata, self->fd, handle,
-			      106 + TIMEOUT + late);
-	}
 }
 
 /* P2: the longest timeouts that a wheel with words accepts are exact. */
@@ -692,32 +468,6 @@ TEST_F(touch_words, stamp_that_adds_nothing)
 	}
 }
 
-/*
- * P4: a stamp that is ahead of the hand, because its clock was read later, still
- * counts when the hand reaches its tick, however often a call saw it before.
- */
-TEST_F(touch_words, stamp_ahead_is_seen_twice)
-{
-	const __u64 ahead[] = { 1, 5, TIMEOUT, 1000 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++) {
-		__u64 handle, tick = 104 + ahead[i];
-
-		new_wheel(_metadata, self, TW_MS, 100);
-		ASSERT_EQ(0, tw_register(self->fd, 1, TIMEOUT * TW_MS, 0,
-					 &handle));
-		ASSERT_EQ(0, tw_advance(self->fd, 104));
-		touch(self->words, handle, tick);
-		for (int look = 0; look < 3; look++)
-			EXPECT_EQ(105 + TIMEOUT,
-				  due_in_ticks(_metadata, self->fd, handle,
-					       TW_MS));
-		EXPECT_EQ(stamped(handle, tick), load(self->words, handle));
-		expect_expiry_in_ticks(_metadata, self->fd, handle,
-				       tick + 1 + TIMEOUT, TW_MS);
-	}
-}
-
 /* P4: a touch moves a deadline at most to the last of all ticks. */
 TEST_F(touch_words, touch_near_the_last_tick)
 {
@@ -736,51 +486,6 @@ TEST_F(touch_words, touch_near_the_last_tick)
 	ASSERT_EQ(0, tw_advance(self->fd, last));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(last * TW_SEC, event.deadline);
-}
-
-/*
- * A word with another generation makes its token late once, by a timeout at most. The
- * word may come from an older handle or be nonsense. No such word makes the token
- * early.
- */
-TEST_F(touch_words, foreign_generation)
-{
-	enum { WORDS = 11 };
-
-	for (int i = 0; i < WORDS; i++) {
-		for (int look = 0; look < 2; look++) {
-			__u64 due = 111 + TIMEOUT, old, handle;
-
-			new_wheel(_metadata, self, TW_SEC, 100);
-			old = must_register(_metadata, self->fd, 1, TIMEOUT);
-			ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
-			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-			ASSERT_EQ((__u32)old, (__u32)handle);
-			ASSERT_NE(old, handle);
-
-			const __u64 words[WORDS] = {
-				stamped(old, 100), stamped(old, 105),
-				stamped(old, 50), old & ~0xffffffffULL, 0, 1,
-				~0ULL, 1ULL << 63, 0xffffffff,
-				stamped(handle + FAR, 100),
-				handle + FAR - (__u32)handle,
-			};
-
-			store(self->words, handle, words[i]);
-			if (look) {
-				/* A look on tick 103 makes the word a touch of tick 103. */
-				ASSERT_EQ(0, tw_advance(self->fd, 103));
-				due = 104 + TIMEOUT;
-				EXPECT_EQ(due, due_of(_metadata, self->fd,
-						      handle)) {
-					TH_LOG("word %llx", words[i]);
-				}
-			}
-			ASSERT_EQ(0, tw_advance(self->fd, 110));
-			tw_expect_nothing(self->fd);
-			expect_expiry(_metadata, self->fd, handle, due);
-		}
-	}
 }
 
 /* A checked touch succeeds exactly while the token is pending. */
