@@ -4,18 +4,8 @@
  * on command. A year therefore takes no time, and every result is exact.
  */
 #define _GNU_SOURCE
+#include "tw_delivery.h"
 #include "tw_test.h"
-
-static void expect_nothing(struct __test_metadata *_metadata, int fd)
-{
-	struct timewheel_event event;
-
-	ASSERT_EQ(-1, tw_read(fd, &event, 1)) {
-		TH_LOG("token %llu of deadline %llu came", event.id,
-		       event.deadline);
-	}
-	ASSERT_EQ(EAGAIN, errno);
-}
 
 /* Expects that exactly one token is readable: @id, with its deadline at tick @due. */
 static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
@@ -26,7 +16,7 @@ static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
 	ASSERT_EQ(1, tw_read(fd, events, 2));
 	ASSERT_EQ(id, events[0].id);
 	ASSERT_EQ(due * TW_SEC, events[0].deadline);
-	expect_nothing(_metadata, fd);
+	tw_expect_nothing(fd);
 }
 
 /* Advances to the tick before @due, and then to @due, where token @id alone expires. */
@@ -34,7 +24,7 @@ static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id,
 		      __u64 due)
 {
 	ASSERT_EQ(0, tw_advance(fd, due - 1));
-	expect_nothing(_metadata, fd);
+	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_advance(fd, due));
 	expect_one(_metadata, fd, id, due);
 }
@@ -65,7 +55,7 @@ static void expect_all(struct __test_metadata *_metadata, int fd, __u64 hand,
 
 		if (tick > hand) {
 			ASSERT_EQ(0, tw_advance(fd, tick - 1));
-			expect_nothing(_metadata, fd);
+			tw_expect_nothing(fd);
 			ASSERT_EQ(0, tw_advance(fd, tick));
 			hand = tick;
 		}
@@ -86,7 +76,7 @@ static void expect_all(struct __test_metadata *_metadata, int fd, __u64 hand,
 				ended[events[i].id] = true;
 			}
 		}
-		expect_nothing(_metadata, fd);
+		tw_expect_nothing(fd);
 	}
 	free(order);
 	free(ended);
@@ -201,7 +191,7 @@ static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 	ASSERT_EQ(last % slots, token.slot);
 	ASSERT_EQ((last - hand) * tick, token.left);
 	ASSERT_EQ(0, tw_advance(fd, last - 1));
-	expect_nothing(_metadata, fd);
+	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
 	ASSERT_EQ(0ULL, token.cycle);
 	ASSERT_EQ(0, tw_advance(fd, last));
@@ -381,7 +371,7 @@ TEST(longest_delay)
 	EXPECT_EQ(-1, tw_register(fd, 2, (__u64)INT64_MAX + 1, 0, NULL));
 	EXPECT_EQ(ERANGE, errno);
 	ASSERT_EQ(0, tw_advance(fd, INT64_MAX / tick - 1));
-	expect_nothing(_metadata, fd);
+	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_advance(fd, INT64_MAX / tick));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(INT64_MAX, event.deadline);
@@ -405,7 +395,7 @@ TEST(touched_until_25_expires_at_55)
 		if (now == 55)
 			expect_one(_metadata, fd, 7, 55);
 		else
-			expect_nothing(_metadata, fd);
+			tw_expect_nothing(fd);
 	}
 }
 
@@ -434,7 +424,7 @@ TEST(touch_around_deadline)
 			ASSERT_EQ(was_due, tw_touch(fd, 0, id));
 			ASSERT_EQ(0, tw_touch(fd, 0, id));
 			ASSERT_FALSE(tw_readable(fd));
-			expect_nothing(_metadata, fd);
+			tw_expect_nothing(fd);
 			expect_at(_metadata, fd, id, start + at + 30);
 		}
 		close(fd);
@@ -573,7 +563,7 @@ TEST(deadline_and_timeout)
 		ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
 		expect_deadline(fd, 120, 40);
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
-		expect_nothing(_metadata, fd);
+		tw_expect_nothing(fd);
 
 		/* The token is due at once, until a touch adds its timeout. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 0, 20));
