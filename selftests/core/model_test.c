@@ -406,6 +406,12 @@ static bool stamp_is_ahead(u64 word)
 	return (u32)word && (s32)((u32)word - (u32)m.now.tick) > 0;
 }
 
+/* Returns how many ticks a stamp that makes sense is ahead at most: those of a second. */
+static u32 max_ahead(void)
+{
+	return max(1000000000 / m.ring.tick, 1ULL);
+}
+
 /*
  * The word has no effect any more. If its stamp was ahead, it may have raised the
  * token twice.
@@ -1148,7 +1154,6 @@ static void life_stored(struct life *life, u64 word)
 	u64 now_due = m.now.tick + 1 + timeout;
 	s32 ahead = (u32)word - (u32)m.now.tick;
 	bool sane = word >> 32 == life->handle >> 32;
-	s32 max_ahead = max(1000000000 / m.ring.tick, 1ULL);
 
 	life->stored = life->state != LIVE;
 	if (life->stored)
@@ -1161,7 +1166,7 @@ static void life_stored(struct life *life, u64 word)
 	if (!life->ahead) {
 		life->word_due = max(now_due, (u64)-ahead) - -ahead;
 		life->word_most = life->word_due;
-	} else if (sane && ahead > 0 && ahead <= max_ahead) {
+	} else if (sane && ahead > 0 && (u32)ahead <= max_ahead()) {
 		life->word_due = now_due + ahead;
 		life->word_most = now_due + ahead;
 	} else {
@@ -1234,6 +1239,10 @@ static void op_apply_stamp(void)
 		CHECK(life->due >= word_due_at_least(life) || stamp_is_ahead(word),
 		      "token %u due on %llu, its word said %llu", index,
 		      life->due, life->word_due);
+		CHECK(!life->timeout || !stamp_is_ahead(word) ||
+		      (u32)word - (u32)m.now.tick <= max_ahead(),
+		      "token %u: stamp %x is too far ahead, but stays", index,
+		      (u32)word);
 		if (life->timeout && life->due == before)
 			CHECK(!(u32)word || stamp_is_ahead(word),
 			      "token %u: stamp %x adds nothing, but stays",
