@@ -339,74 +339,6 @@ TEST_F_TIMEOUT(life, J4_clock_is_set_back_meanwhile, 60)
 	unsetenv("NOTIFY_SOCKET");
 }
 
-TEST_F_TIMEOUT(life, J1_settings_and_attempts_are_durable, 60)
-{
-	struct taken taken;
-
-	SAYS("OK", self->client, "TW.CREATE q LEASE 30 TRIES 3");
-	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
-	for (int attempt = 1; attempt <= 3; attempt++) {
-		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
-		EXPECT_EQ(attempt, taken.attempt);
-		SAYS(attempt == 3 ? "BURIED" : "OK", self->client,
-		     "TW.NACK q %s", taken.receipt);
-		killed(self);
-		start(self);
-	}
-	EXPECT_EQ(3, figure(self->client, "q", "tries"));
-	EXPECT_EQ(30000, figure(self->client, "q", "lease_ms"));
-	SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
-	SAYS("OK", self->client, "TW.DRAIN q");
-	SAYS("OK", self->client, "TW.PAUSE q");
-	killed(self);
-	/* J3: the job is buried also after a reboot. */
-	destroy_wheel("q");
-	start(self);
-	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
-	EXPECT_EQ(1, figure(self->client, "q", "buried"));
-	EXPECT_EQ(1, figure(self->client, "q", "paused"));
-	SAYS("DRAINING", self->client, "TW.PUT q body");
-	SAYS("OK", self->client, "TW.RESUME q");
-	SAYS("1", self->client, "TW.KICK q ALL 1");
-	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
-	EXPECT_EQ(1, taken.attempt);
-}
-
-/* Tries are durable also if workers do not answer, and the wheel is destroyed in between. */
-TEST_F_TIMEOUT(life, J3_tries_are_durable, 60)
-{
-	struct taken taken;
-
-	SAYS("OK", self->client, "TW.CREATE q LEASE 1 TRIES 3");
-	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
-	for (int attempt = 1; attempt <= 3; attempt++) {
-		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
-		EXPECT_EQ(attempt, taken.attempt);
-		if (attempt < 2)
-			continue;
-		killed(self);
-		if (attempt == 2)
-			destroy_wheel("q");
-		start(self);
-	}
-	SAYS("nil", self->client, "TW.TAKE q BLOCK 2000");
-	EXPECT_EQ(1, figure(self->client, "q", "buried"));
-	for (int reboot = 0; reboot < 2; reboot++) {
-		killed(self);
-		if (reboot)
-			destroy_wheel("q");
-		start(self);
-		ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
-		SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
-		EXPECT_EQ(1, figure(self->client, "q", "buried"));
-		EXPECT_EQ(0, figure(self->client, "q", "pending"));
-		EXPECT_EQ(0, figure(self->client, NULL, "mended"));
-	}
-	SAYS("1", self->client, "TW.KICK q %lld", taken.id);
-	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
-	EXPECT_EQ(1, taken.attempt);
-}
-
 static long long bytes_of(const char *name)
 {
 	struct stat stat_;
@@ -520,6 +452,110 @@ TEST_F_TIMEOUT(life, J5_disk_full, 120)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
+/* Returns the counts of the wheel of the queue "q". */
+static struct timewheel_info wheel_info(void)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDONLY);
+
+	if (!wheel || tw_wheel_info(wheel, &info))
+		abort();
+	tw_wheel_close(wheel);
+	return info;
+}
+
+/* The kernel does not know that a job is buried: the job's token waits, and keeps the key. */
+TEST_F(life, J3_buried)
+{
+	long long id = number_of(say(self->client, "TW.PUT q body IN 1000"));
+	struct timewheel_info info;
+	struct taken taken;
+	redisReply *reply;
+
+	NEEDS_KERNEL("other processes do not see the wheel");
+	SAYS("[2]", self->client, "TW.PUT q body KEY k");
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+		EXPECT_EQ(1, taken.attempt);
+		SAYS("OK", self->client, "TW.BURY q %s", taken.receipt);
+		SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);
+		SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
+		EXPECT_EQ(1, figure(self->client, "q", "buried"));
+		EXPECT_EQ(1, figure(self->client, "q", "pending"));
+		/* The stamp is one of the three tokens. */
+		info = wheel_info();
+		EXPECT_EQ(3, info.pending);
+		EXPECT_EQ(0, info.held);
+		reply = say(self->client, "TW.PUT q other KEY k");
+		ASSERT_EQ(2, reply->elements);
+		EXPECT_EQ(taken.id, reply->element[0]->integer);
+		EXPECT_STREQ("BURIED", reply->element[1]->str);
+		freeReplyObject(reply);
+		SAYS("1", self->client, i ? "TW.CANCELKEY q k" : "TW.KICK q ALL 9");
+	}
+	EXPECT_EQ(0, figure(self->client, "q", "buried"));
+	SAYS("1", self->client, "TW.CANCEL q %lld", id);
+	info = wheel_info();
+	EXPECT_EQ(1, info.pending);
+}
+
+/*
+ * The wheel has been destroyed, and the first of these commands finds out. All commands are
+ * carried out before there is another wheel.
+ */
+TEST_F(life, without_a_wheel)
+{
+	static const struct {
+		const char *answer, *command;
+	} rows[] = {
+		{ "UNAVAILABLE", "TW.PUT q body" },
+		{ "UNAVAILABLE", "TW.TAKE q" },
+		{ "UNAVAILABLE", "TW.CANCEL q 1" },
+		{ "UNAVAILABLE", "TW.MOVE q 1 IN 1" },
+		{ "UNAVAILABLE", "TW.KICK q 1" },
+		{ "UNAVAILABLE", "TW.DELETE q 1" },
+		{ "UNAVAILABLE", "TW.GET q 1" },
+		{ "UNAVAILABLE", "TW.ACK q %s" },
+		{ "UNAVAILABLE", "TW.NACK q %s" },
+		{ "UNAVAILABLE", "TW.EXTEND q %s" },
+		{ "UNAVAILABLE", "TW.BURY q %s" },
+		{ "LOADING", "TW.PUT q body KEY k" },
+		{ "LOADING", "TW.PUT q body KEY k REPLACE" },
+		{ "LOADING", "TW.CANCELKEY q k" },
+		{ "LOADING", "TW.MOVEKEY q k IN 1" },
+		/* The store alone can answer these commands. */
+		{ "[2]", "TW.LIST q" },
+		{ "0", "TW.KICK q ALL 10" },
+		{ "OK", "TW.PAUSE q" },
+		{ "OK", "TW.RESUME q" },
+	};
+	redisContext *client = self->client;
+	struct taken taken;
+	redisReply *reply;
+
+	NEEDS_KERNEL("other processes do not see the wheel");
+	SAYS("1", client, "TW.PUT q body IN 0.1");
+	SAYS("[2]", client, "TW.PUT q body KEY k");
+	ASSERT_TRUE(take(client, &taken, "TW.TAKE q BLOCK 30000"));
+	destroy_wheel("q");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		redisAppendCommand(client, rows[i].command, taken.receipt);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		ASSERT_EQ(REDIS_OK, redisGetReply(client, (void **)&reply));
+		EXPECT_STREQ(rows[i].answer, as_text(reply)) {
+			TH_LOG("%s", rows[i].command);
+		}
+		freeReplyObject(reply);
+	}
+	/* Nothing was changed, and both jobs come. */
+	EXPECT_EQ(2, figure(client, "q", "jobs"));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(take(client, &taken, "TW.TAKE q BLOCK 30000"));
+		EXPECT_STREQ("body", taken.body);
+		SAYS("1", client, "TW.ACK q %s", taken.receipt);
+	}
+}
+
 /* The daemon finds and counts each change of a token by another program. */
 TEST_F_TIMEOUT(life, J6_backstop, 60)
 {
@@ -568,49 +604,6 @@ TEST_F_TIMEOUT(life, wheel_destroyed_under_it, 60)
 	}
 	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
 	EXPECT_EQ(many - 1, take_all(self->client, many));
-}
-
-TEST_F_TIMEOUT(life, many_connections, 120)
-{
-	int many = scaled(1000);
-	redisContext **clients = calloc(many, sizeof(*clients));
-	int got = 0;
-
-	for (int i = 0; i < many; i++) {
-		clients[i] = connect_daemon();
-		ASSERT_NE(NULL, clients[i]);
-		redisAppendCommand(clients[i], "TW.TAKE q BLOCK 60000");
-		redisBufferWrite(clients[i], NULL);
-	}
-	ASSERT_GT(put_many(self->client, many, "IN 0"), 0);
-	for (int i = 0; i < many; i++) {
-		redisReply *reply = NULL;
-
-		if (redisGetReply(clients[i], (void **)&reply) == REDIS_OK)
-			got += reply->elements == 1;
-		freeReplyObject(reply);
-		redisFree(clients[i]);
-	}
-	EXPECT_EQ(many, got);
-	EXPECT_EQ(many, figure(self->client, "q", "held"));
-	free(clients);
-}
-
-TEST_F(life, redis_cli)
-{
-	char answer[256] = "";
-	FILE *pipe;
-
-	if (system("PATH=.:$PATH command -v redis-cli >/dev/null"))
-		SKIP(return, "no redis-cli");
-	pipe = popen("PATH=.:$PATH; echo 'hello world' | redis-cli -s " SOCKET " -x TW.PUT q; "
-		     "redis-cli -3 -s " SOCKET " TW.TAKE q | grep -o 'hello world'",
-		     "r");
-	EXPECT_GT(fread(answer, 1, sizeof(answer) - 1, pipe), 0);
-	pclose(pipe);
-	EXPECT_NE(NULL, strstr(answer, "hello world")) {
-		TH_LOG("%s", answer);
-	}
 }
 
 /* The wheel outlives the daemon, with tokens of jobs that do not exist any more. */

@@ -33,7 +33,7 @@ FIXTURE_SETUP(limits)
 	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	allow_files();
-	self->daemon = start_fresh("max-body = 4096\n", "");
+	self->daemon = start_fresh("", "");
 	self->client = must_connect();
 }
 
@@ -268,28 +268,6 @@ TEST_F(limits, names_of_unknown_commands)
 	EXPECT_TRUE(error_is(self->client, "a\r\n+OK",
 			     "ERR unknown command 'a  +OK'"));
 	SAYS("PONG", self->client, "PING");
-}
-
-TEST_F(limits, J5_jobs_bytes_body)
-{
-	static char text[200001];
-
-	SAYS("OK", self->client, "TW.CREATE small MAXJOBS 2 MAXBYTES 5000");
-	memset(text, 'x', sizeof(text) - 1);
-	SAYS("TOOBIG", self->client, "TW.PUT small %s KEY k", text);
-	text[4097] = '\0';
-	SAYS("TOOBIG", self->client, "TW.PUT small %s", text);
-	SAYS("PONG", self->client, "PING");
-	text[4096] = '\0';
-	EXPECT_GT(number_of(say(self->client, "TW.PUT small %s", text)), 0);
-	text[2000] = '\0';
-	SAYS("FULL", self->client, "TW.PUT small %s", text);
-	EXPECT_GT(number_of(say(self->client, "TW.PUT small a")), 0);
-	SAYS("FULL", self->client, "TW.PUT small b");
-	SAYS("FULL", self->client, "TW.CREATE small MAXJOBS 1");
-	EXPECT_EQ(2, figure(self->client, "small", "jobs"));
-	EXPECT_EQ(2, figure(self->client, "small", "pending"));
-	SAYS("OK", self->client, "TW.DROP small");
 }
 
 /* There can be as many queues as the daemon has open files for. */

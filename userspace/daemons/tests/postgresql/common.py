@@ -4,6 +4,8 @@
 # that print TAP. Their first argument is the folder of the programs. The database is at PGHOST
 # (see "server").
 import atexit
+import calendar
+import collections
 import os
 import pathlib
 import signal
@@ -22,6 +24,11 @@ class Closed(Exception):
     pass
 
 
+def encoded(words):
+    words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
 class Client:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -30,9 +37,7 @@ class Client:
         self.file = self.socket.makefile("rb")
 
     def send(self, *words):
-        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(
-            b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+        self.socket.sendall(encoded(words))
 
     def answer(self):
         try:
@@ -164,6 +169,32 @@ def take(node, queue="q", seconds=4, **options):
     if not jobs:
         return None
     return jobs[0][1], jobs[0][2].decode(), jobs[0][3], jobs[0][6].decode()
+
+
+Job = collections.namedtuple("Job", "queue id receipt attempt due key body")
+
+
+def take_job(node, queue="q", seconds=5):
+    """As take(), with all that is told of the job."""
+    jobs = Client(node.path)("TW.TAKE", queue, "BLOCK", int(seconds * 1000))
+    assert not isinstance(jobs, str), jobs
+    return jobs and Job(*jobs[0])
+
+
+def named(job):
+    """Returns the point of time in ms that a key such as "e@2026-11-23T12:34:56" tells."""
+    return 1000 * calendar.timegm(time.strptime(job.key.decode(), "e@%Y-%m-%dT%H:%M:%S"))
+
+
+def at_once(node, *commands):
+    """Returns the answers to commands that come in one piece."""
+    node.client.socket.sendall(b"".join(encoded(command) for command in commands))
+    return [node.client.answer() for _ in commands]
+
+
+def every(node, *words, queue="q", key="e"):
+    answer = node("TW.EVERY", queue, key, *words)
+    return answer[1].decode() if isinstance(answer, list) else answer
 
 
 def take_unsent(node, job, large):
