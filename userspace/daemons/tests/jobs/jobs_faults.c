@@ -105,6 +105,46 @@ TEST_F_TIMEOUT(faults, module_is_missing, 60)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
+TEST_F(faults, wheels_of_the_kernel_are_told)
+{
+	redisReply *info, *metrics;
+
+	NEEDS_KERNEL("its wheels are told");
+	info = say(self->client, "INFO");
+	EXPECT_NE(NULL, strstr(info->str, "wheels:kernel\r\n"));
+	metrics = say(self->client, "TW.METRICS");
+	EXPECT_NE(NULL, strstr(metrics->str, "\ntwjobd_process_wheels 0\n"));
+	EXPECT_EQ(0, figure(self->client, NULL, "process_wheels"));
+	freeReplyObject(info);
+	freeReplyObject(metrics);
+}
+
+/* Two daemons have a queue "q" each, and each says that the queue's wheel belongs to it. */
+TEST_F_TIMEOUT(faults, second_daemon_with_the_same_prefix, 60)
+{
+	struct taken taken;
+	int status = -1;
+
+	NEEDS_KERNEL("other processes do not see the wheel");
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	test_store = DIR "/other";
+	write_config("");
+	self->daemon = start_daemon();
+	self->client = must_connect();
+	SAYS("OK", self->client, "TW.CREATE q");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	test_store = STORE;
+	write_config("");
+	waitpid(start_daemon(), &status, 0);
+	EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	EXPECT_TRUE(tells(self, "the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
+	/* The worker still has its job. */
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
 /* A daemon with nothing to do finds out, too, that a wheel has been destroyed. */
 TEST_F_TIMEOUT(faults, wheel_of_an_empty_queue_is_destroyed, 60)
 {
