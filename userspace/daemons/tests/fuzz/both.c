@@ -11,18 +11,20 @@
 #define MOST		1000	/* the most rows that anybody asks for at once */
 #define NEAR		20	/* jobs are changed among this many of the newest ones */
 
-/* Returns what both stores return, which must be the same. */
-#define BOTH(call, ...) ({						\
-	int64_t result_ = store_sqlite.call(__VA_ARGS__);		\
-									\
-	must_be(result_ == store_memory.call(__VA_ARGS__));		\
-	result_;							\
-})
-
 static void must_be(bool same)
 {
 	if (!same)
 		abort();
+}
+
+/* Defines a function of both stores. They must return the same. */
+#define SAME(type, call, parameters, arguments)				\
+static type both_##call parameters					\
+{									\
+	type result = store_sqlite.call arguments;			\
+									\
+	must_be(result == store_memory.call arguments);			\
+	return result;							\
 }
 
 static void open_both(const char *path)
@@ -37,35 +39,31 @@ static void close_both(void)
 	store_memory.close();
 }
 
-static int begin(void)
-{
-	return BOTH(begin);
-}
-
-static int commit(struct bytes list)
-{
-	return BOTH(commit, list);
-}
+SAME(int, begin, (void), ())
+SAME(int, commit, (struct bytes list), (list))
+SAME(int, mark, (void), ())
+SAME(int, back, (void), ())
+SAME(int, keep, (void), ())
+SAME(int, save_counts, (struct queue_row *row, const struct queue_row *saved), (row, saved))
+SAME(int, remove_queue, (int64_t id), (id))
+SAME(int64_t, new_id, (void), ())
+SAME(int, add, (const struct job *job, struct bytes body), (job, body))
+SAME(int, change, (const struct job *job, struct bytes body), (job, body))
+SAME(int, remove, (int64_t id), (id))
+SAME(int, save_rule, (int64_t job, const struct rule *rule), (job, rule))
+SAME(int64_t, count_rules, (void), ())
+SAME(int, save_options, (int64_t job, const struct options *options), (job, options))
+SAME(int, add_waiting, (const struct job *job, const struct options *group), (job, group))
+SAME(int, end_waiting, (const struct job *job, const struct options *group), (job, group))
+SAME(int, save_failure, (int64_t job, const struct failure *failure), (job, failure))
+SAME(int, add_done, (const struct done *done, uint64_t before), (done, before))
+SAME(int, end_done, (int64_t queue, uint64_t before, int count), (queue, before, count))
+SAME(bool, is_full, (void), ())
 
 static void roll_back(void)
 {
 	store_sqlite.roll_back();
 	store_memory.roll_back();
-}
-
-static int set_mark(void)
-{
-	return BOTH(mark);
-}
-
-static int go_back(void)
-{
-	return BOTH(back);
-}
-
-static int keep_marked(void)
-{
-	return BOTH(keep);
 }
 
 static int save_queue(struct queue_row *row)
@@ -77,36 +75,6 @@ static int save_queue(struct queue_row *row)
 	return result;
 }
 
-static int save_counts(struct queue_row *row, const struct queue_row *saved)
-{
-	return BOTH(save_counts, row, saved);
-}
-
-static int remove_queue(int64_t id)
-{
-	return BOTH(remove_queue, id);
-}
-
-static int64_t new_id(void)
-{
-	return BOTH(new_id);
-}
-
-static int add_job(const struct job *job, struct bytes body)
-{
-	return BOTH(add, job, body);
-}
-
-static int change_job(const struct job *job, struct bytes body)
-{
-	return BOTH(change, job, body);
-}
-
-static int remove_job(int64_t id)
-{
-	return BOTH(remove, id);
-}
-
 static bool is_same(const struct job *a, const struct job *b)
 {
 	return a->id == b->id && a->queue == b->queue && a->due == b->due &&
@@ -116,11 +84,6 @@ static bool is_same(const struct job *a, const struct job *b)
 	       a->done == b->done && a->unique == b->unique && a->waiting == b->waiting &&
 	       a->key_length == b->key_length &&
 	       !memcmp(a->key, b->key, a->key_length);
-}
-
-static int save_rule(int64_t job, const struct rule *rule)
-{
-	return BOTH(save_rule, job, rule);
 }
 
 static int get_rule(int64_t job, struct rule *rule)
@@ -141,16 +104,6 @@ static int get_rule(int64_t job, struct rule *rule)
 	return result;
 }
 
-static int64_t count_rules(void)
-{
-	return BOTH(count_rules);
-}
-
-static int save_options(int64_t job, const struct options *options)
-{
-	return BOTH(save_options, job, options);
-}
-
 static int get_options(int64_t job, struct options *options)
 {
 	struct options other;
@@ -159,16 +112,6 @@ static int get_options(int64_t job, struct options *options)
 	must_be(result == store_memory.get_options(job, &other));
 	must_be(result || !memcmp(options, &other, sizeof(other)));
 	return result;
-}
-
-static int add_waiting(const struct job *job, const struct options *group)
-{
-	return BOTH(add_waiting, job, group);
-}
-
-static int end_waiting(const struct job *job, const struct options *group)
-{
-	return BOTH(end_waiting, job, group);
 }
 
 static int first_waiting(int64_t queue, struct bytes from, struct options *group, int64_t *id)
@@ -182,11 +125,6 @@ static int first_waiting(int64_t queue, struct bytes from, struct options *group
 	return result;
 }
 
-static int save_failure(int64_t job, const struct failure *failure)
-{
-	return BOTH(save_failure, job, failure);
-}
-
 static int get_failure(int64_t job, struct failure *failure)
 {
 	struct failure other;
@@ -196,16 +134,6 @@ static int get_failure(int64_t job, struct failure *failure)
 	must_be(result || (failure->at == other.at && failure->length == other.length &&
 			   !memcmp(failure->reason, other.reason, other.length)));
 	return result;
-}
-
-static int add_done(const struct done *done, uint64_t before)
-{
-	return BOTH(add_done, done, before);
-}
-
-static int end_done(int64_t queue, uint64_t before, int count)
-{
-	return BOTH(end_done, queue, before, count);
 }
 
 static int next_done(int64_t queue, int64_t n, struct done *done, int count)
@@ -312,11 +240,6 @@ static void save_clock(int64_t offset)
 	store_sqlite.save_clock(offset);
 }
 
-static bool is_full(void)
-{
-	return BOTH(is_full);
-}
-
 static void tidy(void)
 {
 	store_sqlite.tidy();
@@ -326,32 +249,32 @@ const struct store store_both = {
 	.open = open_both,
 	.close = close_both,
 	.each_queue = each_queue,
-	.begin = begin,
-	.commit = commit,
+	.begin = both_begin,
+	.commit = both_commit,
 	.roll_back = roll_back,
-	.mark = set_mark,
-	.back = go_back,
-	.keep = keep_marked,
+	.mark = both_mark,
+	.back = both_back,
+	.keep = both_keep,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
-	.save_counts = save_counts,
-	.remove_queue = remove_queue,
-	.new_id = new_id,
-	.add = add_job,
-	.change = change_job,
-	.remove = remove_job,
-	.save_rule = save_rule,
+	.save_counts = both_save_counts,
+	.remove_queue = both_remove_queue,
+	.new_id = both_new_id,
+	.add = both_add,
+	.change = both_change,
+	.remove = both_remove,
+	.save_rule = both_save_rule,
 	.get_rule = get_rule,
-	.count_rules = count_rules,
-	.save_options = save_options,
+	.count_rules = both_count_rules,
+	.save_options = both_save_options,
 	.get_options = get_options,
-	.add_waiting = add_waiting,
-	.end_waiting = end_waiting,
+	.add_waiting = both_add_waiting,
+	.end_waiting = both_end_waiting,
 	.first_waiting = first_waiting,
-	.save_failure = save_failure,
+	.save_failure = both_save_failure,
 	.get_failure = get_failure,
-	.add_done = add_done,
-	.end_done = end_done,
+	.add_done = both_add_done,
+	.end_done = both_end_done,
 	.next_done = next_done,
 	.get = get_job,
 	.body = get_body,
@@ -359,7 +282,7 @@ const struct store store_both = {
 	.next_rules = next_rules,
 	.clock = get_clock,
 	.save_clock = save_clock,
-	.is_full = is_full,
+	.is_full = both_is_full,
 	.tidy = tidy,
 };
 
@@ -383,11 +306,11 @@ static void save_more_by_chance(const struct job *job)
 
 	memcpy(options.group, "group", options.group_length);
 	if (job->rule)
-		save_rule(job->id, &rule);
+		both_save_rule(job->id, &rule);
 	if (job->options)
-		save_options(job->id, &options);
+		both_save_options(job->id, &options);
 	if (job->failure)
-		save_failure(job->id, &failure);
+		both_save_failure(job->id, &failure);
 }
 
 /* Lets a job that has a group wait for it. */
@@ -398,8 +321,8 @@ static void wait_by_chance(struct job *job)
 	if (!job->options || get_options(job->id, &options) || !options.group_length)
 		return;
 	job->waiting = true;
-	change_job(job, SAME_BODY);
-	add_waiting(job, &options);
+	both_change(job, SAME_BODY);
+	both_add_waiting(job, &options);
 }
 
 static void end_wait(struct job *job)
@@ -409,7 +332,7 @@ static void end_wait(struct job *job)
 	if (!job->waiting)
 		return;
 	must_be(!get_options(job->id, &options));
-	end_waiting(job, &options);
+	both_end_waiting(job, &options);
 	job->waiting = false;
 }
 
@@ -430,10 +353,10 @@ static void change_by_chance(int64_t *newest)
 			newest_queue = row.id;
 		break;
 	case 1:
-		remove_queue(1 + rand() % 4);
+		both_remove_queue(1 + rand() % 4);
 		break;
 	case 2:
-		remove_job(job.id);
+		both_remove(job.id);
 		break;
 	case 3:
 		if (get_job(job.id, true, &job))
@@ -445,23 +368,23 @@ static void change_by_chance(int64_t *newest)
 		body.data = rand() % 2 ? text : NULL;
 		job.options |= rand() % 2;
 		job.failure |= rand() % 2;
-		change_job(&job, body);
+		both_change(&job, body);
 		save_more_by_chance(&job);
 		break;
 	case 4:
-		add_done(&done, rand() % 100);
+		both_add_done(&done, rand() % 100);
 		break;
 	case 5:
-		end_done(1 + rand() % 2, rand() % 100, rand() % 4);
+		both_end_done(1 + rand() % 2, rand() % 100, rand() % 4);
 		break;
 	default:
-		*newest = new_id();
+		*newest = both_new_id();
 		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
 				     .due = rand(), .key_length = rand() % 2,
 				     .key = "k", .rule = rand() % 2,
 				     .options = rand() % 2, .failure = rand() % 2,
 				     .unique = rand() % 2 };
-		add_job(&job, body);
+		both_add(&job, body);
 		save_more_by_chance(&job);
 		wait_by_chance(&job);
 	}
@@ -484,7 +407,7 @@ static void compare_all(int64_t newest)
 		get_options(id, &options);
 		get_failure(id, &failure);
 	}
-	count_rules();
+	both_count_rules();
 	first_waiting(1 + rand() % 2, (struct bytes) { }, &options, &id);
 	first_waiting(1 + rand() % 2, (struct bytes) { "g", 2 }, &options, &id);
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
@@ -495,14 +418,14 @@ static void compare_all(int64_t newest)
 
 static void remove_all(int64_t newest)
 {
-	must_be(!begin());
+	must_be(!both_begin());
 	for (int64_t id = newest; id > 0; id--)
-		remove_job(id);
+		both_remove(id);
 	for (int64_t id = 1; id <= newest_queue; id++)
-		remove_queue(id);
-	end_done(1, MAX_DUE, INT_MAX);
-	end_done(2, MAX_DUE, INT_MAX);
-	must_be(!commit((struct bytes) { }));
+		both_remove_queue(id);
+	both_end_done(1, MAX_DUE, INT_MAX);
+	both_end_done(2, MAX_DUE, INT_MAX);
+	must_be(!both_commit((struct bytes) { }));
 }
 
 static void change_some(int64_t *newest)
@@ -516,21 +439,21 @@ void both_try_turns(int count)
 	int64_t newest = 0;
 
 	while (count--) {
-		must_be(!begin());
+		must_be(!both_begin());
 		change_some(&newest);
 		if (rand() % 2) {
-			set_mark();
+			both_mark();
 			change_some(&newest);
 			if (rand() % 2)
-				go_back();
+				both_back();
 			else
-				keep_marked();
+				both_keep();
 			change_some(&newest);
 		}
 		if (rand() % 2)
 			roll_back();
 		else
-			must_be(!commit((struct bytes) { }));
+			must_be(!both_commit((struct bytes) { }));
 		compare_all(newest);
 	}
 	remove_all(newest);
