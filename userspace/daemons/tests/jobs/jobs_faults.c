@@ -132,9 +132,10 @@ TEST_F_TIMEOUT(faults, second_daemon_with_the_same_prefix, 60)
 	write_config("");
 	self->daemon = start_daemon();
 	self->client = must_connect();
-	SAYS("OK", self->client, "TW.CREATE q");
+	SAYS("OK", self->client, "TW.CREATE q LEASE 2");
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	SAYS("OK", self->client, "TW.EXTEND q %s 60", taken.receipt);
 	test_store = STORE;
 	write_config("");
 	waitpid(start_daemon(), &status, 0);

@@ -229,17 +229,6 @@ def _():
     assert eventually(lambda: sql("select count(*) from timewheel.queue where dropped") == "0", 15)
 
 
-@test("after the last try's lease a job is buried, with these tries")
-def _():
-    same(a("TW.CREATE", "once", "LEASE", 0.3, "TRIES", 1), "+OK")
-    assert eventually(lambda: isinstance(b("TW.STATS", "once"), list), 3)
-    job = a("TW.PUT", "once", "x")
-    same(take(a, "once")[0], job)
-    same(take(a, "once", seconds=3), None)
-    same((state(b, job, "once"), b("TW.GET", "once", job)[7]), ("buried", 1))
-    same(a("TW.DROP", "once"), "+OK")
-
-
 @test("takes that come in one packet share a commit")
 def _():
     jobs = [a("TW.PUT", "q", f"one of {COUNT}") for _ in range(COUNT)]

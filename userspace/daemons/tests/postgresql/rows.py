@@ -579,46 +579,17 @@ def _():
     same([n.said().count("it has no jobs") for n in (a, b)], [2, 1])
 
 
-@test("a reason is kept in the row, whichever node is told")
+@test("a job's own LEASE, TRIES and BACKOFF are in its row, and SQL puts a job without any")
 def _():
-    job = put(0)
-    same(b("TW.NACK", "q", take(a)[1], "REASON", b"no \xff route"), "+OK")
-    for node in (a, b):
-        same(told(node, job, b"reason"), [b"no \xff route"])
-        assert abs(told(node, job, b"failed")[0] / 1000 - time.time()) < 20
-    same(a("TW.NACK", "q", take(a)[1]), "+OK")
-    same(told(b, job, b"reason"), [b"no \xff route"])
-    same(a("TW.BURY", "q", take(a)[1], "REASON", "r" * 2000), "+OK")
-    same(told(b, job, b"reason"), [b"r" * 1024])
-    same(b("TW.KICK", "q", job), 1)
-    got = take(a)
-    same(a("MULTI"), "+OK")
-    a("TW.NACK", "q", got[1], "REASON", "undone")
-    a("TW.CANCEL", "none", 1)
-    same(a("EXEC")[:21], "-EXECABORT 2: NOQUEUE")
-    same(told(b, job, b"reason"), [b"r" * 1024])
-    same(a("TW.DELETE", "q", job), 1)
-
-
-@test("a job's own LEASE, TRIES and BACKOFF are in its row")
-def _():
-    job = a("TW.PUT", "q", "x", "LEASE", 1, "TRIES", 3, "BACKOFF", 100, 150)
     names = b"lease_ms", b"tries", b"backoff_ms", b"backoff_most_ms"
+    job = a("TW.PUT", "q", "x", "KEY", "own", "IN", 100, "LEASE", 1, "TRIES", 3,
+            "BACKOFF", 100, 150)[0]
     same(told(b, job, *names), [1000, 3, 100000, 150000])
-    same([take(a)[::2] for _ in range(2)], [(job, 1), (job, 2)])
-    job, other = a("TW.PUT", "q", "x", "KEY", "own", "TRIES", 2, "BACKOFF", 100, 150)[0], job
-    same(a("TW.NACK", "q", take(a)[1]), "+OK")
-    assert 99 <= told(a, job, b"due")[0] / 1000 - time.time() < 120
-    same(told(b, job, b"attempts"), [1])
-    same(b("TW.MOVE", "q", job, "IN", 0), 1)
-    receipts = dict(take(a)[:2] for _ in range(2))
-    same([a("TW.NACK", "q", receipts[j]) for j in (job, other)], ["+BURIED"] * 2)
-    same(b("TW.PUT", "q", "x", "KEY", "own", "REPLACE", "IN", 100), [job, b"REPLACED"])
-    same(told(a, job, *names), [None] * 4)
-    same(a("TW.PUT", "q", "x", "KEY", "own", "REPLACE", "LEASE", 7, "IN", 100)[1], b"REPLACED")
+    same(b("TW.PUT", "q", "x", "KEY", "own", "REPLACE", "LEASE", 7, "IN", 100)[1], b"REPLACED")
+    same(told(a, job, *names), [7000, None, None, None])
     sql("select timewheel.put('q', 'y', key => 'own', replace => true)")
     same(told(b, job, *names), [None] * 4)
-    same([a("TW.DELETE", "q", number) for number in (job, other)], [1, 1])
+    same(a("TW.DELETE", "q", job), 1)
 
 
 @test("KEEPBURIED and BACKOFF of a queue count at each node")
