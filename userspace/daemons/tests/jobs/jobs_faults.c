@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens around twjobd: the module is missing, the clock is set, the daemon or
- * a worker stands still, the wheel is destroyed, the store cannot be written. The
- * answers are true, nothing is lost, and all goes on when the cause is gone.
+ * What happens around twjobd: the module is missing, the clock is set, the daemon stands still,
+ * the wheel is destroyed, or is another daemon's. The answers are true, nothing is lost, and all
+ * goes on when the cause is gone. A store that cannot be written is in ../sockets/check.
  */
 #include <sqlite3.h>
-#include <sys/resource.h>
 
 #include "jobs.h"
 
@@ -283,106 +282,6 @@ TEST_F_TIMEOUT(faults, daemon_stands_still, 60)
 	redisFree(other);
 }
 
-/* A worker takes a job BOUND, stands still, and answers too late. */
-static int bound_worker(void)
-{
-	redisContext *client = must_connect();
-	struct taken taken;
-	redisReply *reply;
-	bool stale;
-
-	if (!take(client, &taken, "TW.TAKE q BLOCK 30000 BOUND"))
-		return 1;
-	raise(SIGSTOP);
-	reply = say(client, "TW.ACK q %s", taken.receipt);
-	stale = !strcmp(as_text(reply), "STALE");
-	freeReplyObject(reply);
-	redisFree(client);
-	return stale ? 0 : 2;
-}
-
-TEST_F_TIMEOUT(faults, bound_worker_stands_still, 60)
-{
-	long long begin = now_ms(CLOCK_MONOTONIC);
-	pid_t worker = fork();
-	struct taken taken;
-	int status;
-
-	if (!worker)
-		_exit(bound_worker());
-	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
-	ASSERT_EQ(worker, waitpid(worker, &status, WUNTRACED));
-	ASSERT_TRUE(WIFSTOPPED(status));
-	/* The worker's connection still exists, so the lease has to end. */
-	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
-	EXPECT_GE(now_ms(CLOCK_MONOTONIC) - begin, 2000);
-	EXPECT_EQ(2, taken.attempt);
-	kill(worker, SIGCONT);
-	ASSERT_EQ(worker, waitpid(worker, &status, 0));
-	EXPECT_EQ(0, status);
-	/* The end of the first worker does not give back a job that another worker has taken. */
-	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
-	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
-}
-
-static void limit_files(pid_t daemon, rlim_t size)
-{
-	const struct rlimit limit = { size, RLIM_INFINITY };
-
-	if (prlimit(daemon, RLIMIT_FSIZE, &limit, NULL))
-		abort();
-}
-
-/* No file can be written, by an error that does not mean that the disk is full. */
-TEST_F_TIMEOUT(faults, store_cannot_be_written, 60)
-{
-	redisContext *other = must_connect(), *waits = must_connect();
-	struct taken plain, bound, taken;
-	redisReply *reply = NULL;
-
-	SAYS("OK", self->client, "TW.CREATE q LEASE 60");
-	EXPECT_GT(number_of(say(self->client, "TW.PUT q plain")), 0);
-	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
-	EXPECT_GT(number_of(say(self->client, "TW.PUT q bound")), 0);
-	limit_files(self->daemon, 0);
-	SAYS("UNAVAILABLE", self->client, "TW.PUT q more");
-	SAYS("UNAVAILABLE", self->client, "TW.PUT q more KEY k");
-	SAYS("UNAVAILABLE", self->client, "TW.CREATE more");
-	SAYS("UNAVAILABLE", self->client, "TW.DROP q");
-	/* A first delivery is not written. */
-	ASSERT_TRUE(take(other, &bound, "TW.TAKE q BOUND"));
-	redisAppendCommand(waits, "TW.TAKE q BLOCK 0");
-	send_all(waits);
-	sleep_ms(100);
-	SAYS("UNAVAILABLE", self->client, "TW.PAUSE q");
-	SAYS("UNAVAILABLE", other, "TW.ACK q %s", bound.receipt);
-	SAYS("UNAVAILABLE", self->client, "TW.ACK q %s", plain.receipt);
-	SAYS("UNAVAILABLE", self->client, "TW.NACK q %s", plain.receipt);
-	EXPECT_EQ(2, figure(self->client, "q", "jobs"));
-	EXPECT_EQ(2, figure(self->client, "q", "held"));
-	EXPECT_EQ(0, figure(self->client, "q", "paused"));
-	EXPECT_TRUE(tells(self, "see what the kernel's log tells"));
-	limit_files(self->daemon, RLIM_INFINITY);
-
-	SAYS("1", self->client, "TW.ACK q %s", plain.receipt);
-	/*
-	 * The answer to the ACK was not kept, so the worker has the job until its connection
-	 * ends.
-	 */
-	redisFree(other);
-	ASSERT_EQ(REDIS_OK, redisGetReply(waits, (void **)&reply));
-	ASSERT_EQ(1, reply->elements);
-	read_taken(reply->element[0], &taken);
-	freeReplyObject(reply);
-	redisFree(waits);
-	EXPECT_EQ(bound.id, taken.id);
-	SAYS("STALE", self->client, "TW.ACK q %s", bound.receipt);
-	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
-	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
-	EXPECT_EQ(0, figure(self->client, "q", "pending"));
-	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
-}
-
 /* Returns the number that a query of the store gives. */
 static int count_rows(const char *sql)
 {
@@ -398,30 +297,6 @@ static int count_rows(const char *sql)
 	}
 	sqlite3_close(db);
 	return count;
-}
-
-/* The jobs of a dropped queue go, also if their removal fails at first. */
-TEST_F_TIMEOUT(faults, store_cannot_be_written_after_a_drop, 60)
-{
-	int left = -1;
-
-	SAYS("OK", self->client, "TW.CREATE other");
-	ASSERT_GT(put_many(self->client, 2000, "IN 1000"), 0);
-	SAYS("OK", self->client, "TW.DROP q");
-	limit_files(self->daemon, 0);
-	sleep_ms(1500);
-	SAYS("[1]", self->client, "TW.QUEUES");
-	limit_files(self->daemon, RLIM_INFINITY);
-	for (int i = 0; i < 300 && left; i++) {
-		sleep_ms(100);
-		left = count_rows("select count(*) from job") +
-		       count_rows("select count(*) from queue where dropped");
-	}
-	EXPECT_EQ(0, left);
-	SAYS("OK", self->client, "TW.CREATE q");
-	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
-	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
-	SAYS("OK", self->client, "TW.DROP other");
 }
 
 /*
