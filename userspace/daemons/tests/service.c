@@ -448,6 +448,35 @@ static __u64 touches(FIXTURE_DATA(service) *self)
 	return info.touched;
 }
 
+/* Starts the service with these lines in its configuration. */
+#define START(...) do {					\
+	write_config(self, __VA_ARGS__);		\
+	ASSERT_TRUE(start(self));			\
+} while (0)
+
+/* Lets the service read another configuration. */
+#define RELOAD(...) do {				\
+	write_config(self, __VA_ARGS__);		\
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));		\
+	ASSERT_TRUE(notified(self, "READY=1"));		\
+} while (0)
+
+#define EXPECT_LOGGED(...) do {				\
+	char logged_[256];				\
+							\
+	sprintf(logged_, __VA_ARGS__);			\
+	EXPECT_LINE(logged_, &self->log);		\
+} while (0)
+
+/* A user logs in, and its line is told. The value is the user's connection. */
+#define ONLINE(login, name) ({				\
+	int login_ = login;				\
+							\
+	ASSERT_GE(login_, 0);				\
+	ASSERT_TOLD("online " name, &self->out);	\
+	login_;						\
+})
+
 /*
  * A user that falls silent is reported once, no earlier than its timeout after its last packet.
  * The user's connection is told, too, and is then closed.
@@ -457,8 +486,7 @@ TEST_F(service, silence)
 	struct stream user = { };
 	__u64 before, deadline;
 
-	write_config(self, "timeout = 500ms\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 500ms\n");
 	before = now();
 	user.fd = log_in(self, 4711);
 	ASSERT_GE(user.fd, 0);
@@ -478,12 +506,9 @@ TEST_F(service, packets)
 	int talks, silent, i;
 	__u64 last;
 
-	write_config(self, "timeout = 4s\n");
-	ASSERT_TRUE(start(self));
-	silent = log_in(self, 1);
-	ASSERT_TOLD("online 1", &self->out);
-	talks = log_in(self, 2);
-	ASSERT_TOLD("online 2", &self->out);
+	START("timeout = 4s\n");
+	silent = ONLINE(log_in(self, 1), "1");
+	talks = ONLINE(log_in(self, 2), "2");
 	for (i = 0; i < 60; i++) {
 		ASSERT_TRUE(say(talks, i % 2 ? "x" : "user 1\n"));
 		sleep_ms(100);
@@ -500,31 +525,14 @@ TEST_F(service, comes_back)
 {
 	int user;
 
-	write_config(self, "timeout = 3s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 3s\n");
 	close(log_in(self, 5));
 	ASSERT_TOLD("online 5", &self->out);
 	user = log_in(self, 5);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
 	close(user);
 	/* A user that comes back too late is online anew. */
-	user = log_in(self, 5);
-	EXPECT_TOLD("online 5", &self->out);
-}
-
-/* With close = no the connection stays, and its next packet brings the user back. */
-TEST_F(service, stays_connected)
-{
-	int user;
-
-	write_config(self, "timeout = 300ms\nclose = no\n");
-	ASSERT_TRUE(start(self));
-	user = log_in(self, 6);
-	for (int i = 0; i < 2; i++) {
-		EXPECT_TOLD("online 6", &self->out);
-		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
-		ASSERT_TRUE(say(user, "here\n"));
-	}
+	user = ONLINE(log_in(self, 5), "5");
 }
 
 /* A first line may come in pieces and end in CR LF. Any other first line is refused
@@ -541,8 +549,7 @@ TEST_F(service, protocol)
 	struct stream bad = { };
 	int pieces;
 
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\n");
 	pieces = connect_to(self->users);
 	for (const char *c = "user 12\r\n"; *c; c++) {
 		ASSERT_EQ(1, send(pieces, c, 1, 0));
@@ -572,8 +579,7 @@ TEST_F(service, names)
 	char expected[256];
 	struct stream old = { };
 
-	write_config(self, "timeout = 3s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 3s\n");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		old.fd = log_in_as(self, names[i]);
 		sprintf(expected, "online %s", names[i]);
@@ -610,8 +616,7 @@ TEST_F_TIMEOUT(service, many_names, 60)
 	char name[96];
 	unsigned int i, user, wrong = 0;
 
-	write_config(self, "timeout = 1s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 1s\n");
 	sprintf(name, "%s.names", self->state);
 	for (i = 0; i < ROUNDS; i++) {
 		unsigned int balance[N] = { };
@@ -641,11 +646,8 @@ TEST_F_TIMEOUT(service, many_names, 60)
 	}
 	EXPECT_EQ(0, wrong);
 
-	write_config(self, "timeout = 4s\n");
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
-	ASSERT_GE(log_in_as(self, "alice"), 0);
-	EXPECT_TOLD("online alice", &self->out);
+	RELOAD("timeout = 4s\n");
+	ONLINE(log_in_as(self, "alice"), "alice");
 	ASSERT_EQ(0, end(self, SIGTERM));
 	ASSERT_EQ(0, unlink(name));
 	ASSERT_TRUE(start(self));
@@ -661,10 +663,8 @@ TEST_F_TIMEOUT(service, many_names, 60)
 /* The service says that the wheel is new only if it has had no user. */
 TEST_F(service, anew)
 {
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
-	log_in_as(self, "alice");
-	ASSERT_TOLD("online alice", &self->out);
+	START("timeout = 60s\n");
+	ONLINE(log_in_as(self, "alice"), "alice");
 	ASSERT_EQ(0, end(self, SIGTERM));
 	ASSERT_TRUE(start(self));
 	EXPECT_TRUE(quiet(&self->out, 300));
@@ -673,8 +673,7 @@ TEST_F(service, anew)
 	/* start() expects the line about a new wheel. */
 	self->begun = false;
 	ASSERT_TRUE(start(self));
-	log_in_as(self, "alice");
-	ASSERT_TOLD("online alice", &self->out);
+	ONLINE(log_in_as(self, "alice"), "alice");
 }
 
 /* A connection without a name is closed after the timeout. */
@@ -682,8 +681,7 @@ TEST_F(service, no_name)
 {
 	struct stream mute = { };
 
-	write_config(self, "timeout = 300ms\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 300ms\n");
 	mute.fd = connect_to(self->users);
 	ASSERT_TRUE(say(mute.fd, "user 1"));
 	EXPECT_LINE("error expected: user NAME", &mute);
@@ -697,10 +695,8 @@ TEST_F(service, connects_twice)
 	struct stream old = { };
 	int user;
 
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
-	old.fd = log_in(self, 7);
-	ASSERT_TOLD("online 7", &self->out);
+	START("timeout = 60s\n");
+	old.fd = ONLINE(log_in(self, 7), "7");
 	user = log_in(self, 7);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_TRUE(ended(&old));
@@ -718,8 +714,7 @@ TEST_F(service, tcp)
 	};
 	int user = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	write_config(self, "timeout = 500ms\nlisten = 127.0.0.1:%d\n", PORT);
-	ASSERT_TRUE(start(self));
+	START("timeout = 500ms\nlisten = 127.0.0.1:%d\n", PORT);
 	ASSERT_EQ(0, connect(user, (struct sockaddr *)&address, sizeof(address)));
 	ASSERT_TRUE(say(user, "user 8\nand more\n"));
 	EXPECT_TOLD("online 8", &self->out);
@@ -731,12 +726,9 @@ TEST_F(service, full)
 {
 	struct stream third = { };
 
-	write_config(self, "timeout = 60s\nmax-users = 2\n");
-	ASSERT_TRUE(start(self));
-	ASSERT_GE(log_in(self, 1), 0);
-	ASSERT_GE(log_in(self, 2), 0);
-	EXPECT_TOLD("online 1", &self->out);
-	EXPECT_TOLD("online 2", &self->out);
+	START("timeout = 60s\nmax-users = 2\n");
+	ONLINE(log_in(self, 1), "1");
+	ONLINE(log_in(self, 2), "2");
 	third.fd = log_in(self, 3);
 	EXPECT_LINE("error no room", &third);
 	EXPECT_TRUE(ended(&third));
@@ -756,8 +748,7 @@ TEST_F(service, late_service)
 	bool told[N] = { };
 	unsigned int wrong = 0, i;
 
-	write_config(self, "timeout = 5s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 5s\n");
 	for (i = 0; i < N; i++) {
 		users[i] = log_in(self, i);
 		ASSERT_GE(users[i], 0);
@@ -785,13 +776,10 @@ TEST_F(service, killed)
 	__u64 stays, silent, first, second, last;
 	int user;
 
-	write_config(self, "timeout = 4s\n");
-	ASSERT_TRUE(start(self));
-	log_in(self, 1);
-	ASSERT_TOLD("online 1", &self->out);
+	START("timeout = 4s\n");
+	ONLINE(log_in(self, 1), "1");
 	sleep_ms(1500);
-	user = log_in(self, 2);
-	ASSERT_TOLD("online 2", &self->out);
+	user = ONLINE(log_in(self, 2), "2");
 	silent = deadline_of(self, 1);
 	stays = deadline_of(self, 2);
 	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
@@ -838,8 +826,7 @@ TEST_F_TIMEOUT(service, killed_while_telling, 90)
 	static bool told[N];
 	unsigned int lines = 0, wrong = 0, kills = 0;
 
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\n");
 	ASSERT_EQ(0, kill(self->pid, SIGSTOP));
 	ASSERT_TRUE(register_many(self, N));
 	ASSERT_EQ(0, kill(self->pid, SIGCONT));
@@ -878,10 +865,8 @@ TEST_F_TIMEOUT(service, stdout_stuck, 90)
 	unsigned int i, wrong = 0;
 	struct stream talks = { };
 
-	write_config(self, "timeout = 5s\n");
-	ASSERT_TRUE(start(self));
-	talks.fd = log_in(self, N + 1);
-	ASSERT_TOLD("online 40001", &self->out);
+	START("timeout = 5s\n");
+	talks.fd = ONLINE(log_in(self, N + 1), "40001");
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < 60; i++) {
 		ASSERT_TRUE(say(talks.fd, "alive"));
@@ -910,8 +895,7 @@ TEST_F(service, pipe_and_file)
 	self->out.fd = ends[0];
 	self->out_end = ends[1];
 	ASSERT_TRUE(start(self));
-	log_in(self, 1);
-	EXPECT_TOLD("online 1", &self->out);
+	ONLINE(log_in(self, 1), "1");
 	close(ends[0]);
 	log_in(self, 2);
 	EXPECT_EQ(1, status_of(self));
@@ -938,13 +922,11 @@ TEST_F(service, subscribers)
 	struct stream subscribers[3] = { };
 	char *line, offline[128];
 
-	write_config(self, "timeout = 500ms\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 500ms\n");
 	for (int i = 0; i < 3; i++)
 		ASSERT_TRUE(subscribe(self, &subscribers[i], 0));
 	close(subscribers[2].fd);
-	log_in(self, 3);
-	ASSERT_TOLD("online 3", &self->out);
+	ONLINE(log_in(self, 3), "3");
 	line = next_line(&self->out);
 	ASSERT_NE(NULL, line);
 	strcpy(offline, line);
@@ -961,12 +943,10 @@ TEST_F(service, snapshot)
 	struct stream subscriber = { .fd = -1 };
 	bool bob = false, number = false;
 
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\n");
 	close(log_in_as(self, "bob"));
 	ASSERT_TOLD("online bob", &self->out);
-	log_in(self, 4711);
-	ASSERT_TOLD("online 4711", &self->out);
+	ONLINE(log_in(self, 4711), "4711");
 	subscriber.fd = connect_to(self->events);
 	for (int i = 0; i < 2; i++) {
 		const char *line = next_line(&subscriber) ?: "no line";
@@ -1018,8 +998,7 @@ TEST_F_TIMEOUT(service, snapshot_in_motion, 60)
 	static bool online[SUBSCRIBERS][N];
 	unsigned int i, user, wrong = 0, left = 0;
 
-	write_config(self, "timeout = 400ms\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 400ms\n");
 	for (i = 0; i < SUBSCRIBERS; i++) {
 		for (user = i * N / SUBSCRIBERS; user < (i + 1) * N / SUBSCRIBERS;
 		     user++)
@@ -1048,8 +1027,7 @@ TEST_F(service, many_subscribers)
 	struct stream subscriber = { };
 	int i;
 
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\n");
 	for (i = 0; i < 65; i++) {
 		subscriber.fd = connect_to(self->events);
 		ASSERT_GE(subscriber.fd, 0);
@@ -1057,8 +1035,7 @@ TEST_F(service, many_subscribers)
 	EXPECT_LINE("twidled: more than 64 subscribers: one is refused",
 		    &self->log);
 	EXPECT_TRUE(ended(&subscriber));
-	log_in(self, 1);
-	EXPECT_TOLD("online 1", &self->out);
+	ONLINE(log_in(self, 1), "1");
 }
 
 /*
@@ -1075,12 +1052,9 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	const char *line;
 
 	/* On a slow machine all lines may still wait for the quick subscriber. */
-	write_config(self, "timeout = 60s\nbuffer = 4096\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\nbuffer = 4096\n");
 	ASSERT_TRUE(subscribe(self, &slow, 0));
-	write_config(self, "timeout = 60s\nbuffer = 4194304\n");
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
+	RELOAD("timeout = 60s\nbuffer = 4194304\n");
 	ASSERT_TRUE(subscribe(self, &quick, 0));
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < N; i++) {
@@ -1169,8 +1143,7 @@ TEST_F(service, exec)
 	write_script(self, "cat\n"
 		     "echo output\n"
 		     "echo \"$TWIDLED_USER|$TWIDLED_DEADLINE|$TWIDLED_TIME|$#|$1|$2\" >>$ran");
-	write_config(self, "timeout = 300ms\nexec = %s/script a  $b\n", self->dir);
-	ASSERT_TRUE(start(self));
+	START("timeout = 300ms\nexec = %s/script a  $b\n", self->dir);
 	log_in_as(self, "$(reboot);`x`");
 	EXPECT_TOLD("online $(reboot);`x`", &self->out);
 	line = next_line(&self->out);
@@ -1191,9 +1164,7 @@ TEST_F(service, exec)
 	log_in_as(self, "bob");
 	EXPECT_LINE("twidled: the command for the user bob has exit status 3; 1 have failed",
 		    &self->log);
-	write_config(self, "timeout = 300ms\n");
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
+	RELOAD("timeout = 300ms\n");
 	write_script(self, "echo no >>$ran");
 	for (int i = 0; i < 2; i++)
 		EXPECT_NE(NULL, next_line(&self->out));
@@ -1217,9 +1188,7 @@ TEST_F_TIMEOUT(service, exec_hangs, 90)
 
 	write_script(self, "echo began >>$ran; trap '' TERM\n"
 		     "while :; do sleep 1; done");
-	write_config(self, "timeout = 60s\nexec = %s/script\nexec-timeout = 1s\n",
-		     self->dir);
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\nexec = %s/script\nexec-timeout = 1s\n",      self->dir);
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < N; i++)
 		wrong += is_wrong(next_line(&self->out), told, N);
@@ -1248,8 +1217,7 @@ TEST_F(service, exec_killed)
 
 	write_script(self, "echo \"$TWIDLED_USER\" >>$ran\n"
 		     "[ -e $ran.go ] || exec sleep 100");
-	write_config(self, "timeout = 60s\nexec = %s/script\n", self->dir);
-	ASSERT_TRUE(start(self));
+	START("timeout = 60s\nexec = %s/script\n", self->dir);
 	ASSERT_TRUE(register_many(self, N));
 	for (user = 0; user < N; user++)
 		ASSERT_NE(NULL, next_line(&self->out));
@@ -1296,16 +1264,11 @@ TEST_F(service, watched)
 	char *line;
 	int saved;
 
-	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	silent = log_in_by_tcp(0);
-	EXPECT_TOLD("online 0", &self->out);
-	ASSERT_GE(log_in(self, 1), 0);
-	EXPECT_TOLD("online 1", &self->out);
-	talks = log_in_by_tcp(2);
-	EXPECT_TOLD("online 2", &self->out);
-	by_unix = log_in(self, 3);
-	EXPECT_TOLD("online 3", &self->out);
+	START("timeout = 3s\n" WATCH_CONFIG, PORT);
+	silent = ONLINE(log_in_by_tcp(0), "0");
+	ONLINE(log_in(self, 1), "1");
+	talks = ONLINE(log_in_by_tcp(2), "2");
+	by_unix = ONLINE(log_in(self, 3), "3");
 	EXPECT_EQ(0, touches_while(self, talks, 12));
 	EXPECT_NE(0, touches_while(self, by_unix, 12));
 	EXPECT_EQ(0, touches_while(self, talks, 12));
@@ -1329,12 +1292,9 @@ TEST_F(service, not_watched)
 	int talks, silent;
 	__u64 last;
 
-	write_config(self, "timeout = 2s\nwatch = no\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	silent = log_in_by_tcp(1);
-	EXPECT_TOLD("online 1", &self->out);
-	talks = log_in_by_tcp(2);
-	EXPECT_TOLD("online 2", &self->out);
+	START("timeout = 2s\nwatch = no\n" WATCH_CONFIG, PORT);
+	silent = ONLINE(log_in_by_tcp(1), "1");
+	talks = ONLINE(log_in_by_tcp(2), "2");
 	EXPECT_NE(0, touches_while(self, talks, 25));
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 	last = now();
@@ -1354,10 +1314,8 @@ TEST_F(service, watched_goes)
 	__u64 last, closed, deadline;
 	int user;
 
-	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(5);
-	ASSERT_TOLD("online 5", &self->out);
+	START("timeout = 3s\n" WATCH_CONFIG, PORT);
+	user = ONLINE(log_in_by_tcp(5), "5");
 	sleep_ms(1500);
 	last = now();
 	ASSERT_TRUE(say(user, "x"));
@@ -1379,10 +1337,8 @@ TEST_F(service, watched_comes_back)
 	struct stream old = { };
 	int user;
 
-	write_config(self, "timeout = 2s\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	old.fd = log_in_by_tcp(7);
-	ASSERT_TOLD("online 7", &self->out);
+	START("timeout = 2s\n" WATCH_CONFIG, PORT);
+	old.fd = ONLINE(log_in_by_tcp(7), "7");
 	user = log_in_by_tcp(7);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_TRUE(ended(&old));
@@ -1421,8 +1377,7 @@ TEST_F(service, wheel_of_the_process)
 	pid_t first;
 	int user;
 
-	write_config(self, "timeout = 1s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 1s\n");
 	first = self->pid;
 	for (char **name = (char *[]){ self->users, self->events, self->state, NULL }; *name;
 	     name++)
@@ -1441,25 +1396,29 @@ TEST_F(service, wheel_of_the_process)
 	self->begun = false;
 	ASSERT_TRUE(start(self));
 	EXPECT_FALSE(has_device(self));
-	user = log_in(self, 5);
-	ASSERT_TOLD("online 5", &self->out);
+	user = ONLINE(log_in(self, 5), "5");
 	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
 	close(user);
 }
 
-/* With close = no the connection is asked again after a silence. */
-TEST_F(service, watched_stays_connected)
+/* With close = no the connection stays, and its next packet brings the user back. */
+TEST_F(service, stays_connected)
 {
-	int user;
+	for (int by_tcp = 0; by_tcp < 2; by_tcp++) {
+		int user;
 
-	write_config(self, "timeout = 1500ms\nclose = no\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(6);
-	for (int i = 0; i < 2; i++) {
+		START("timeout = 1500ms\nclose = no\n" WATCH_CONFIG, PORT);
+		user = by_tcp ? log_in_by_tcp(6) : log_in(self, 6);
+		for (int i = 0; i < 2; i++) {
+			EXPECT_TOLD("online 6", &self->out);
+			EXPECT_EQ(!by_tcp, touches_while(self, user, 20) != 0);
+			EXPECT_NE(0, offline_at(next_line(&self->out), 6));
+			ASSERT_TRUE(say(user, "here"));
+		}
 		EXPECT_TOLD("online 6", &self->out);
-		EXPECT_EQ(0, touches_while(self, user, 20));
+		close(user);
 		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
-		ASSERT_TRUE(say(user, "here"));
+		ASSERT_EQ(0, end(self, SIGTERM));
 	}
 }
 
@@ -1541,13 +1500,9 @@ TEST_F(service, watched_reload)
 	__u64 before;
 	int user;
 
-	write_config(self, "timeout = 1h\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(1);
-	ASSERT_TOLD("online 1", &self->out);
-	write_config(self, "timeout = 1s\n" WATCH_CONFIG, PORT);
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
+	START("timeout = 1h\n" WATCH_CONFIG, PORT);
+	user = ONLINE(log_in_by_tcp(1), "1");
+	RELOAD("timeout = 1s\n" WATCH_CONFIG, PORT);
 	EXPECT_TRUE(quiet(&self->out, 1500));
 	before = now();
 	ASSERT_TRUE(say(user, "packet"));
@@ -1564,20 +1519,15 @@ TEST_F(service, watched_upgrade)
 {
 	int user;
 
-	write_config(self, "timeout = 60s\nwatch = no\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	ASSERT_GE(log_in_by_tcp(9), 0);
-	EXPECT_TOLD("online 9", &self->out);
+	START("timeout = 60s\nwatch = no\n" WATCH_CONFIG, PORT);
+	ONLINE(log_in_by_tcp(9), "9");
 	ASSERT_EQ(0, end(self, SIGTERM));
-	write_config(self, "timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(1);
-	EXPECT_TOLD("online 1", &self->out);
+	START("timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
+	user = ONLINE(log_in_by_tcp(1), "1");
 	EXPECT_EQ(0, touches_while(self, user, 3));
 	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
 	/* The token of the dead connection still gets another timeout. */
-	write_config(self, "timeout = 1s\nwatch = no\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
+	START("timeout = 1s\nwatch = no\n" WATCH_CONFIG, PORT);
 	user = log_in_by_tcp(1);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 }
@@ -1597,31 +1547,19 @@ TEST_F(service, version)
 TEST_F(service, reload)
 {
 	__u64 before, long_one;
-	char expected[128];
 	int user;
 
-	write_config(self, "timeout = 1h\n");
-	ASSERT_TRUE(start(self));
-	user = log_in(self, 1);
-	ASSERT_TOLD("online 1", &self->out);
+	START("timeout = 1h\n");
+	user = ONLINE(log_in(self, 1), "1");
 	long_one = deadline_of(self, 1);
 	ASSERT_GT(long_one, now() + 3000 * SEC);
 
-	write_config(self, "timeout = 1s\nfoo = 1\n");
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
-	sprintf(expected, "%s:7: unknown key \"foo\"", self->config);
-	EXPECT_LINE(expected, &self->log);
-	sprintf(expected, "twidled: %s has an error: nothing is changed",
-		self->config);
-	EXPECT_LINE(expected, &self->log);
+	RELOAD("timeout = 1s\nfoo = 1\n");
+	EXPECT_LOGGED("%s:7: unknown key \"foo\"", self->config);
+	EXPECT_LOGGED("twidled: %s has an error: nothing is changed", self->config);
 
-	write_config(self, "timeout = 1s\nmax-users = 5\n");
-	ASSERT_EQ(0, kill(self->pid, SIGHUP));
-	ASSERT_TRUE(notified(self, "READY=1"));
-	sprintf(expected, "twidled: %s: another max-users needs a restart",
-		self->config);
-	EXPECT_LINE(expected, &self->log);
+	RELOAD("timeout = 1s\nmax-users = 5\n");
+	EXPECT_LOGGED("twidled: %s: another max-users needs a restart", self->config);
 	EXPECT_TRUE(quiet(&self->out, 1500));
 	EXPECT_EQ(long_one, deadline_of(self, 1));
 	before = now();
@@ -1632,13 +1570,10 @@ TEST_F(service, reload)
 /* A service with another timeout than the last service gives it to all users who come back. */
 TEST_F(service, other_timeout)
 {
-	write_config(self, "timeout = 1h\n");
-	ASSERT_TRUE(start(self));
-	log_in(self, 1);
-	ASSERT_TOLD("online 1", &self->out);
+	START("timeout = 1h\n");
+	ONLINE(log_in(self, 1), "1");
 	EXPECT_EQ(0, end(self, SIGTERM));
-	write_config(self, "timeout = 1s\n");
-	ASSERT_TRUE(start(self));
+	START("timeout = 1s\n");
 	log_in(self, 1);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 }
@@ -1646,10 +1581,8 @@ TEST_F(service, other_timeout)
 /* After SIGTERM systemd is told, the status is 0, and the users' tokens stay. */
 TEST_F(service, stops)
 {
-	write_config(self, "timeout = 60s\n");
-	ASSERT_TRUE(start(self));
-	log_in(self, 1);
-	ASSERT_TOLD("online 1", &self->out);
+	START("timeout = 60s\n");
+	ONLINE(log_in(self, 1), "1");
 	ASSERT_EQ(0, kill(self->pid, SIGTERM));
 	EXPECT_TRUE(notified(self, "STOPPING=1"));
 	EXPECT_EQ(0, status_of(self));
@@ -1675,16 +1608,12 @@ TEST_F(service, destroyed)
 TEST_F(service, in_use)
 {
 	pid_t first;
-	char expected[192];
 
-	write_config(self, "");
-	ASSERT_TRUE(start(self));
+	START("");
 	first = self->pid;
 	spawn(self, NULL);
 	EXPECT_EQ(1, status_of(self));
-	sprintf(expected, "twidled: %s is in use by another twidled",
-		self->state);
-	EXPECT_LINE(expected, &self->log);
+	EXPECT_LOGGED("twidled: %s is in use by another twidled", self->state);
 	self->pid = first;
 	ASSERT_EQ(0, end(self, SIGTERM));
 
@@ -1698,7 +1627,6 @@ TEST_F(service, in_use)
 /* A service takes no socket at which another service listens. */
 TEST_F(service, address_in_use)
 {
-	char expected[192];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address;
 
@@ -1708,9 +1636,7 @@ TEST_F(service, address_in_use)
 	write_config(self, "");
 	spawn(self, NULL);
 	EXPECT_EQ(1, status_of(self));
-	sprintf(expected, "twidled: listening on %s: Address already in use",
-		self->users);
-	EXPECT_LINE(expected, &self->log);
+	EXPECT_LOGGED("twidled: listening on %s: Address already in use", self->users);
 	/* A socket at which no process listens is removed. */
 	close(fd);
 	ASSERT_TRUE(start(self));
@@ -1719,7 +1645,7 @@ TEST_F(service, address_in_use)
 /* A state path that names another program's file leaves it as it is. */
 TEST_F(service, foreign_state)
 {
-	char expected[192], text[16] = "";
+	char text[16] = "";
 	FILE *file = fopen(self->state, "we");
 
 	ASSERT_NE(NULL, file);
@@ -1728,8 +1654,7 @@ TEST_F(service, foreign_state)
 	write_config(self, "");
 	spawn(self, NULL);
 	EXPECT_EQ(1, status_of(self));
-	sprintf(expected, "twidled: %s is not a file of this twidled", self->state);
-	EXPECT_LINE(expected, &self->log);
+	EXPECT_LOGGED("twidled: %s is not a file of this twidled", self->state);
 	file = fopen(self->state, "re");
 	EXPECT_NE(NULL, fgets(text, sizeof(text), file));
 	EXPECT_STREQ("precious", text);
@@ -1787,8 +1712,7 @@ TEST_F(service, config_errors)
 	unlink(self->config);
 	spawn(self, NULL);
 	EXPECT_EQ(2, status_of(self));
-	sprintf(expected, "%s:0: No such file or directory", self->config);
-	EXPECT_LINE(expected, &self->log);
+	EXPECT_LOGGED("%s:0: No such file or directory", self->config);
 	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
 
 	EXPECT_NE(0, stat(self->state, &stat_));
@@ -1829,9 +1753,8 @@ TEST_F(service, few_files)
 	ASSERT_EQ(0, chmod(self->config, 0644));
 	self->files = 128 + MOST;
 	ASSERT_TRUE(start(self));
-	sprintf(expected, "twidled: no more than %d connections: the limit of open files is %d",
-		MOST, MOST + 128);
-	EXPECT_LINE(expected, &self->log);
+	EXPECT_LOGGED("twidled: no more than %d connections: the limit of open files is %d",
+		      MOST, MOST + 128);
 	for (int i = 0; i < MOST; i++) {
 		users[i] = log_in(self, i);
 		ASSERT_GE(users[i], 0);
