@@ -255,33 +255,42 @@ static int new_epoch(struct queue *queue)
 	return 0;
 }
 
-/* Opens the wheel of this name, which exists. Returns an error, or the result of has_stamp(). */
-static int open_existing(struct queue *queue, const char *name)
+/* Opens the wheel of this name, which exists, unless another daemon has it. Returns an error or 0. */
+static int open_locked(struct queue *queue, const char *name)
 {
 	queue->plain = tw_wheel_open_named(name, O_RDWR);
-	return queue->plain ? lock_wheel(queue) ?: has_stamp(queue) : -errno;
+	return queue->plain ? lock_wheel(queue) : -errno;
+}
+
+/* Returns an error, or the result of has_stamp(). */
+static int open_existing(struct queue *queue, const char *name)
+{
+	return open_locked(queue, name) ?: has_stamp(queue);
 }
 
 /* Returns 1 if the row's wheel was there, 0 if a new wheel has been made, or an error. */
 static int open_or_make(struct queue *queue, const char *name,
 			const struct timewheel_setup *setup)
 {
-	int result = tw_wheel_create(name, setup, 0);
-	bool other = result < 0 && errno == EEXIST;
+	int made = tw_wheel_create(name, setup, 0);
+	bool other = made < 0 && errno == EEXIST;
+	int result;
 
-	if (result < 0 && !other)
+	if (made < 0 && !other)
 		return errno == ENOENT ? -ENXIO : -errno;
-	if (result > 0) {
-		result = open_existing(queue, name);
+	if (made) {
+		result = other ? open_locked(queue, name) : open_existing(queue, name);
 		if (result)
 			return result;
-		/* Another store may have made this wheel. */
+		/* Another store may have made this wheel, or this store with other settings. */
+		if (tw_wheel_destroy(name) < 0)
+			return -errno;
 		tw_wheel_close(queue->plain);
-		other = true;
+		if (tw_wheel_create(name, setup, 0) < 0) {
+			queue->plain = NULL;
+			return -errno;
+		}
 	}
-	if (other && (tw_wheel_destroy(name) < 0 ||
-		      tw_wheel_create(name, setup, 0) < 0))
-		return -errno;
 	result = open_existing(queue, name);
 	return result ?: new_epoch(queue);
 }
