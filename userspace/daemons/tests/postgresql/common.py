@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 
 output = pathlib.Path(sys.argv[1])
 folder = pathlib.Path(os.environ["PGHOST"])
@@ -142,16 +143,16 @@ def test(name):
     def run(function):
         global tests, failed
         tests += 1
+        file = sys._getframe(1).f_code.co_filename
         begin = time.monotonic()
         try:
             function()
             print(f"ok {tests} {name}", flush=True)
         except Exception as error:
             failed = True
-            line = error.__traceback__.tb_next
-            while line.tb_next and line.tb_next.tb_frame.f_code.co_filename == sys.argv[0]:
-                line = line.tb_next
-            print(f"# line {line.tb_lineno}: {error!r}")
+            *_, line = (line for frame, line in traceback.walk_tb(error.__traceback__)
+                        if frame.f_code.co_filename == file)
+            print(f"# {os.path.basename(file)}:{line}: {error!r}")
             print(f"not ok {tests} {name}", flush=True)
         print(f"# {time.monotonic() - begin:.1f} s", flush=True)
     return run
