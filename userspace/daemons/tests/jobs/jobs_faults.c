@@ -2,7 +2,7 @@
 /*
  * What happens around twjobd: the module is missing, the clock is set, the daemon stands still,
  * the wheel is destroyed, or is another daemon's. The answers are true, nothing is lost, and all
- * goes on when the cause is gone. A store that cannot be written is in ../sockets/check.
+ * goes on when the cause is gone. A store that cannot be written is in ../sockets.
  */
 #include <sqlite3.h>
 

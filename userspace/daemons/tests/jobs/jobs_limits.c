@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Limits of twjobd: connections, and what the kernel gives. A command or a connection beyond a
- * limit is refused by name, and all others go on. Other limits are in ../sockets/check.
+ * limit is refused by name, and all others go on. Other limits are in ../sockets.
  */
 #include <linux/capability.h>
 #include <sys/resource.h>

@@ -3,7 +3,7 @@
 #
 # rules.py OUTPUT: tests jobs that come again by a rule, with three daemons on one database, as far
 # as other stores do not have that: SQL, many nodes' rules, a node that dies. The others are in
-# ../sockets/check. Prints TAP.
+# ../sockets. Prints TAP.
 import signal
 import time
 
