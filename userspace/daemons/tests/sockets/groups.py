@@ -193,7 +193,7 @@ def _(daemon):
     time.sleep(0.3)
     # This has the wheel end both leases. Of the try of the other job it alone knows.
     same(take(daemon)[::2], (first, 2))
-    # It would come again soon.
+    # The job that was first would come again soon.
     same(daemon("TW.DELETE", "q", first), 1)
     same((state(daemon, job), get(daemon, job)["attempts"]), ("ready", 0))
     same(daemon("TW.CREATE", "q", "GROUPLIMIT", 1), "+OK")

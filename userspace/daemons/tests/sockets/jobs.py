@@ -234,7 +234,7 @@ def _(daemon):
 @in_stores()
 def _(daemon):
     a, b = (daemon("TW.PUT", "q", body, "IN", 1000) for body in "ab")
-    # Whoever takes waits, because a job that was moved may be due in the next ms only.
+    # The take waits, because a job that was moved may be due in the next ms only.
     got = at_once(daemon, ("TW.MOVE", "q", a, "IN", 0), ("TW.MOVE", "q", a, "IN", 1000),
                   ("TW.TAKE", "q"), ("TW.MOVE", "q", a, "IN", 0), ("TW.CANCEL", "q", a),
                   ("TW.CANCEL", "q", a), ("TW.MOVE", "q", b, "IN", 0),

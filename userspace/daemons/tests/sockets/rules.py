@@ -135,7 +135,7 @@ def _(a, b, c):
     for which, node in missed.items():
         job = jobs[which] = take_job(node, which)
         same((job.attempt, named(job)), (1, job.due))
-        # It is told that a worker has the job, and which occurrence it is.
+        # The answer tells that a worker has the job, and which occurrence the job is.
         same([get(c, job.id, which)[name] for name in ("state", "due")], [b"held", job.due])
         same(take_job(c, which, seconds=0.1), None)
         same(c("TW.ACK", which, job.receipt), 1)
