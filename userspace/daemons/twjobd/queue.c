@@ -255,14 +255,14 @@ static int new_epoch(struct queue *queue)
 	return 0;
 }
 
-/* Opens the wheel of this name, which exists, unless another daemon has it. Returns an error or 0. */
+/* Opens the wheel of this name, unless another daemon has it. Returns 0 or an error. */
 static int open_locked(struct queue *queue, const char *name)
 {
 	queue->plain = tw_wheel_open_named(name, O_RDWR);
 	return queue->plain ? lock_wheel(queue) : -errno;
 }
 
-/* Returns an error, or the result of has_stamp(). */
+/* Opens the wheel as open_locked() does. Returns an error, or the result of has_stamp(). */
 static int open_existing(struct queue *queue, const char *name)
 {
 	return open_locked(queue, name) ?: has_stamp(queue);

@@ -143,7 +143,8 @@ TEST_F_TIMEOUT(faults, second_daemon_with_the_same_prefix, 60)
 		SAYS("OK", self->client, "TW.EXTEND q %s 60", taken.receipt);
 		waitpid(start_daemon(), &status, 0);
 		EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-		EXPECT_TRUE(tells(self, "the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
+		EXPECT_TRUE(tells(self,
+				  "the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
 		/* The worker still has its job. */
 		SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	}
