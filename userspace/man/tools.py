@@ -64,7 +64,7 @@ def contents(path: str) -> str:
 
 
 def tokens(text: str, macros: dict[str, str]) -> Iterator[str]:
-    """Of C, with each macro replaced by what it stands for."""
+    """The tokens of C source, with each macro replaced by its text."""
     text = re.sub(r"\bBIT\((\w+)\)", r"OPT_\1", text)
     for token in re.findall(rf"{QUOTED}|\w+|\S", text):
         if token in macros:
@@ -74,8 +74,8 @@ def tokens(text: str, macros: dict[str, str]) -> Iterator[str]:
 
 
 def initializer(found: Iterator[str]) -> list[Any]:
-    """What is behind a brace, up to its end: lists of tokens, and for what has braces itself a
-    pair of its index and its initializer."""
+    """The values behind a brace, up to its end. A value is a list of tokens, or, if it has braces
+    itself, a pair of its index and its initializer."""
     values: list[Any] = []
     value: list[str] = []
     for token in found:
@@ -93,7 +93,7 @@ def initializer(found: Iterator[str]) -> list[Any]:
 
 
 def rows(text: str, array: str, macros: dict[str, str]) -> list[tuple[str, list[Any]]]:
-    """Of an array of structures: the index and the fields of each."""
+    """The index and the fields of each structure in an array."""
     found = re.search(rf"\b{array}\[\w*\] = \{{", text)
     assert found, array
     return [row for row in initializer(tokens(text[found.end():], macros)) if row[1]]
@@ -204,7 +204,7 @@ def table(tool: Tool, verb: Verb, array: str, more: dict[str, str]) -> list[str]
 
 
 def part(tool: Tool, name: str, more: dict[str, str]) -> list[str]:
-    """Of the page, about a verb or a group of options. @more: the frame's texts for it."""
+    """The part of the page about a verb or a group of options. @more: the frame's texts for it."""
     prose, below = more.pop(name).splitlines(), more.pop("below", "").splitlines()
     verb = tool.verbs.get(name)
     if verb:
