@@ -1188,7 +1188,7 @@ TEST_F_TIMEOUT(service, exec_hangs, 90)
 
 	write_script(self, "echo began >>$ran; trap '' TERM\n"
 		     "while :; do sleep 1; done");
-	START("timeout = 60s\nexec = %s/script\nexec-timeout = 1s\n",      self->dir);
+	START("timeout = 60s\nexec = %s/script\nexec-timeout = 1s\n", self->dir);
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < N; i++)
 		wrong += is_wrong(next_line(&self->out), told, N);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # rules.py OUTPUT: tests jobs that come again by a rule, with three daemons on one database, as far
-# as other stores do not have that: SQL, many nodes' rules, a node that dies. The others are in
-# ../sockets. Prints TAP.
+# as other stores do not have that: SQL, many nodes' rules, a node that dies. Other tests
+# of rules are in ../sockets. Prints TAP.
 import signal
 import time
 
