@@ -139,23 +139,21 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 	const bool deliveries = extras && tw_ring_has_deliveries(ring);
 	const u32 list = earliest->list;
 	const struct tw_list *from = &ring->levels.lists.list[list];
-	const struct tw_chunk *head = NULL;
-	unsigned int n = 0, left = *work;
-	u32 at = TW_NIL;
+	const struct tw_chunk *head = tw_chunk(&ring->levels.lists, from->head);
+	const unsigned int tries = min(*work, max);
+	unsigned int n = 0, left;
 
-	for (; from->fill && n < max && left; left--) {
+	for (left = tries; from->fill && left; left--) {
 		struct tw_token *token;
 		u64 *touch_word;
 		u64 seen, word, due;
 		u32 index;
 
-		/* The head chunk is found once, and not for each of its entries. */
-		if (from->head != at) {
-			at = from->head;
-			head = tw_chunk(&ring->levels.lists, at);
-		}
-		if (tw_list_is_to_fetch(from))
+		/* Another chunk becomes the head with its tokens to fetch. */
+		if (tw_list_is_to_fetch(from)) {
 			tw_ring_fetch(ring, from);
+			head = tw_chunk(&ring->levels.lists, from->head);
+		}
 		index = head->entry[from->fill - 1];
 		token = tw_arena_at(&ring->tokens, index);
 		touch_word = words ? tw_ring_touch_word(ring, token, index) :
@@ -186,7 +184,7 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 			tw_ring_unname(ring, token);
 		batch[n++] = index;
 	}
-	*work = left;
+	*work -= tries - left;
 
 	return n;
 }
