@@ -35,16 +35,16 @@
  * a quarter of the time. @taken: when the token was taken, as the reader sees it.
  */
 static void tw_event_fill(struct timewheel_event *event,
-			  const struct tw_ring *ring, u32 index, u64 taken,
-			  s64 offset)
+			  const struct tw_ring *ring,
+			  const struct tw_taken *from, u64 taken, s64 offset)
 {
-	const struct tw_token *token = tw_ring_token(ring, index);
-	u64 due = tw_word_due(READ_ONCE(token->word));
+	const struct tw_token *token = from->token;
+	u64 word = READ_ONCE(token->word);
 
 	event->id = tw_token_id(ring, token);
-	event->handle = tw_token_handle(token, index);
+	event->handle = tw_handle(token, word, from->index);
 	event->cookie = tw_token_cookie(ring, token);
-	event->deadline = tw_clock_to_user(due * ring->tick, offset);
+	event->deadline = tw_clock_to_user(tw_word_due(word) * ring->tick, offset);
 	event->taken = taken;
 	event->delivery = 0;
 	event->attempts = 0;
@@ -54,10 +54,10 @@ static void tw_event_fill(struct timewheel_event *event,
 
 /* Tells what an event also has on a wheel with leases or periods. */
 static void tw_event_fill_delivery(struct timewheel_event *event,
-				   const struct tw_ring *ring, u32 index,
-				   u64 hand, s64 offset)
+				   const struct tw_ring *ring,
+				   const struct tw_token *token, u64 hand,
+				   s64 offset)
 {
-	const struct tw_token *token = tw_ring_token(ring, index);
 	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
 	event->delivery = tw_delivery_of(ring, token)->number;
@@ -73,25 +73,27 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 /* The loop of wheels without deliveries has more registers if this is not inline. */
 static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
 					       const struct tw_ring *ring,
-					       const u32 *batch, unsigned int n,
-					       u64 hand, s64 offset)
+					       const struct tw_taken *batch,
+					       unsigned int n, u64 hand, s64 offset)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		tw_event_fill_delivery(&events[i], ring, batch[i], hand, offset);
+		tw_event_fill_delivery(&events[i], ring, batch[i].token, hand,
+				       offset);
 }
 
 /* @now: when the tokens were taken. */
 static void tw_events_fill(struct timewheel_event *events,
-			   const struct tw_ring *ring, const u32 *batch,
-			   unsigned int n, const struct tw_now *now, s64 offset)
+			   const struct tw_ring *ring,
+			   const struct tw_taken *batch, unsigned int n,
+			   const struct tw_now *now, s64 offset)
 {
 	u64 taken = tw_clock_to_user(now->ns, offset);
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		tw_event_fill(&events[i], ring, batch[i], taken, offset);
+		tw_event_fill(&events[i], ring, &batch[i], taken, offset);
 	if (tw_ring_has_deliveries(ring))
 		tw_events_fill_deliveries(events, ring, batch, n,
 					  now->tick * ring->tick, offset);
@@ -132,7 +134,7 @@ static unsigned int tw_events_out_some(const struct timewheel_event *events,
  * sleep for a page that is not there: the copy ends at the first such page.
  */
 static unsigned int tw_events_copy(const struct tw_wheel *wheel,
-				   const u32 *batch, unsigned int n,
+				   const struct tw_taken *batch, unsigned int n,
 				   const struct tw_now *now, s64 offset,
 				   struct iov_iter *to)
 {
@@ -180,7 +182,7 @@ static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 					 bool *more, bool *fault)
 {
 	unsigned int n, done;
-	u32 batch[TW_BATCH];
+	struct tw_taken batch[TW_BATCH];
 	struct tw_now now;
 
 	n = tw_wheel_take(wheel, &now, batch, max, more);

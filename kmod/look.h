@@ -12,9 +12,10 @@
 void tw_look_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now);
 u32 tw_look_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
 unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
-			  u32 *batch, unsigned int max);
-void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
-unsigned int tw_look_delivered(struct tw_ring *ring, const u32 *batch,
+			  struct tw_taken *batch, unsigned int max);
+void tw_look_put_back(struct tw_ring *ring, const struct tw_taken *batch,
+		      unsigned int n);
+unsigned int tw_look_delivered(struct tw_ring *ring, const struct tw_taken *batch,
 			       unsigned int n, u64 *due,
 			       const struct tw_now *now,
 			       struct tw_holder *holder);

@@ -309,22 +309,16 @@ void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index)
  * Ends the lives of the first tokens of a batch that are due on a tick, and writes
  * their indices to @entry. Returns how many.
  */
-static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
-					     const u32 *batch, unsigned int n,
-					     u64 due, u32 *entry)
+static inline unsigned int tw_ring_end_lives(const struct tw_taken *batch,
+					     unsigned int n, u64 due, u32 *entry)
 {
-	/* No write to a token or an entry can change this copy. */
-	const struct tw_arena tokens = ring->tokens;
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		u32 index = batch[i];
-		struct tw_token *token = tw_arena_at(&tokens, index);
+	for (i = 0; i < n && tw_token_due(batch[i].token) == due; i++) {
+		struct tw_token *token = batch[i].token;
 
-		if (tw_word_due(READ_ONCE(token->word)) != due)
-			break;
 		WRITE_ONCE(token->word, tw_ring_next_life(token));
-		entry[i] = index;
+		entry[i] = batch[i].index;
 	}
 
 	return i;
@@ -335,7 +329,7 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
  * Many together are cheap: the chunk in which they are entered is found only once. Returns how
  * many.
  */
-unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+unsigned int tw_ring_free_due(struct tw_ring *ring, const struct tw_taken *batch,
 			      unsigned int n, u64 due)
 {
 	struct tw_lists *lists = &ring->levels.lists;
@@ -343,11 +337,11 @@ unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
 	unsigned int done = 0;
 
 	lockdep_assert_held(&ring->lock);
-	while (done < n && tw_ring_due_tick(ring, batch[done]) == due) {
+	while (done < n && tw_token_due(batch[done].token) == due) {
 		struct tw_chunk *head = tw_lists_open(lists, ring->levels.free);
 		unsigned int some = min(n - done, TW_CHUNK_ENTRIES - free->fill);
 
-		some = tw_ring_end_lives(ring, batch + done, some, due,
+		some = tw_ring_end_lives(batch + done, some, due,
 					 &head->entry[free->fill]);
 		free->fill += some;
 		done += some;

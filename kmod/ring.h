@@ -196,6 +196,16 @@ struct tw_found {
 	u64		word;
 };
 
+/**
+ * struct tw_taken - a token that its reader alone has
+ * @token: the token
+ * @index: its index
+ */
+struct tw_taken {
+	struct tw_token	*token;
+	u32		index;
+};
+
 int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
 void tw_ring_destroy(struct tw_ring *ring);
 int tw_ring_grow(struct tw_ring *ring);
@@ -218,7 +228,7 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
-unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+unsigned int tw_ring_free_due(struct tw_ring *ring, const struct tw_taken *batch,
 			      unsigned int n, u64 due);
 
 /* Ends the id, if there is one: the token is no longer ARMED, nor HELD. */
@@ -368,17 +378,21 @@ static inline void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
 }
 
 /* Returns the due tick of a token that is filed, or that the caller has taken. */
-static inline u64 tw_ring_due_tick(const struct tw_ring *ring, u32 index)
+static inline u64 tw_token_due(const struct tw_token *token)
 {
-	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
-
 	return tw_word_due(READ_ONCE(token->word));
+}
+
+/* Returns the handle of a token that has this word and is not FREE. */
+static inline u64 tw_handle(const struct tw_token *token, u64 word, u32 index)
+{
+	return (u64)tw_generation(token, word) << 32 | index;
 }
 
 /* Returns the handle of a token that is not FREE. The caller holds the lock, or is its reader. */
 static inline u64 tw_token_handle(const struct tw_token *token, u32 index)
 {
-	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
+	return tw_handle(token, READ_ONCE(token->word), index);
 }
 
 static inline u64 tw_token_cookie(const struct tw_ring *ring,

@@ -391,7 +391,7 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
  * tw_wheel_finish() has been told of them. Returns how many.
  */
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, bool *more)
+			   struct tw_taken *batch, unsigned int max, bool *more)
 {
 	unsigned int work = TW_STEP;
 	unsigned int n;
@@ -416,17 +416,17 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 
 /* Traces tokens that a reader has got, before their next life begins. */
 static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
-				   const u32 *batch, unsigned int n)
+				   const struct tw_taken *batch, unsigned int n)
 {
 	const struct tw_ring *ring = &wheel->ring;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		struct tw_token *token = tw_ring_token(ring, batch[i]);
+		const struct tw_token *token = batch[i].token;
 
 		trace_deliver(wheel->number, tw_token_id(ring, token),
-			      tw_token_handle(token, batch[i]),
-			      tw_ring_due_tick(ring, batch[i]),
+			      tw_token_handle(token, batch[i].index),
+			      tw_token_due(token),
 			      tw_ring_has_deliveries(ring) ?
 			      tw_delivery_of(ring, token)->number : 0);
 	}
@@ -437,7 +437,7 @@ static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
  * a row are equally late.
  */
 static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
-			       const u32 *batch, unsigned int n,
+			       const struct tw_taken *batch, unsigned int n,
 			       const struct tw_now *now, struct tw_holder *holder)
 {
 	u64 *bucket = wheel->lateness->bucket;
@@ -462,8 +462,8 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
  * the others are put back.
  */
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
-		     const u32 *batch, unsigned int n, unsigned int delivered,
-		     struct tw_holder *holder)
+		     const struct tw_taken *batch, unsigned int n,
+		     unsigned int delivered, struct tw_holder *holder)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 

@@ -97,10 +97,10 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
 void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_histogram *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, bool *more);
+			   struct tw_taken *batch, unsigned int max, bool *more);
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
-		     const u32 *batch, unsigned int n, unsigned int delivered,
-		     struct tw_holder *holder);
+		     const struct tw_taken *batch, unsigned int n,
+		     unsigned int delivered, struct tw_holder *holder);
 void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);

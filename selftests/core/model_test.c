@@ -80,7 +80,7 @@ struct life {
 
 /* A batch of taken tokens. @who: number of the holder for which they were taken. */
 struct batch {
-	u32		index[BATCH];
+	struct tw_taken	taken[BATCH];
 	unsigned int	n;
 	u32		who;
 };
@@ -465,7 +465,7 @@ static u64 word_due_at_most(const struct life *life)
 static void learn_due(u32 index)
 {
 	struct life *life = &m.life[index];
-	u64 due = tw_ring_due_tick(&m.ring, index);
+	u64 due = tw_token_due(token_at(index));
 
 	if (due != life->due) {
 		CHECK(m.setup.words && due > life->due &&
@@ -663,7 +663,7 @@ static struct tw_place *place_of(u32 index)
 static u64 due_of(u32 index)
 {
 	return state_of(index) == HELD ? place_of(index)->end :
-	       tw_ring_due_tick(&m.ring, index);
+	       tw_token_due(token_at(index));
 }
 
 static bool is_held_by(u32 index, const struct tw_holder *holder)
@@ -1576,7 +1576,7 @@ static void check_order(const struct batch *batch)
 	unsigned int i;
 
 	for (i = 0; i < batch->n; i++) {
-		u64 due = m.life[batch->index[i]].due;
+		u64 due = m.life[batch->taken[i].index].due;
 
 		CHECK(due >= last, "due on %llu after %llu", due, last);
 		last = due;
@@ -1594,7 +1594,7 @@ static void take(struct batch *batch, u64 now, unsigned int work,
 
 	lock();
 	m.expiring = true;
-	batch->n = tw_look_take(&m.ring, now, &work, batch->index, max);
+	batch->n = tw_look_take(&m.ring, now, &work, batch->taken, max);
 	m.expiring = false;
 	unlock();
 
@@ -1603,7 +1603,7 @@ static void take(struct batch *batch, u64 now, unsigned int work,
 		 looked + batch->n);
 	CHECK((before != work) == must, "a look in vain, or none");
 	for (i = 0; i < batch->n; i++)
-		check_taken(batch->index[i], now);
+		check_taken(batch->taken[i].index, now);
 	learn(now, batch->n < max && work);
 	check_order(batch);
 }
@@ -1628,20 +1628,20 @@ static void deliver(const struct batch *batch, unsigned int n,
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		check_token(batch->index[i]);
+		check_token(batch->taken[i].index);
 	lock();
 	for (i = 0; i < n;) {
-		u64 due, first = m.life[batch->index[i]].due;
+		u64 due, first = m.life[batch->taken[i].index].due;
 
-		i += tw_look_delivered(&m.ring, batch->index + i, n - i, &due,
+		i += tw_look_delivered(&m.ring, batch->taken + i, n - i, &due,
 				       now, holder);
 		CHECK_EQ(due, first);
 	}
 	unlock();
 	for (i = 0; i < n; i++) {
-		life_delivered(batch->index[i], now, holder);
-		if (m.life[batch->index[i]].state != NONE)
-			check_token(batch->index[i]);
+		life_delivered(batch->taken[i].index, now, holder);
+		if (m.life[batch->taken[i].index].state != NONE)
+			check_token(batch->taken[i].index);
 	}
 }
 
@@ -1660,28 +1660,28 @@ static void put_back(struct batch *batch, unsigned int from)
 	m.lates += n;
 	shim_fail_insert = no_memory ? -ENOMEM : 0;
 	lock();
-	tw_look_put_back(&m.ring, batch->index + from, n);
+	tw_look_put_back(&m.ring, batch->taken + from, n);
 	unlock();
 	for (i = from; i < batch->n; i++) {
-		struct life *life = &m.life[batch->index[i]];
+		struct life *life = &m.life[batch->taken[i].index];
 
 		if (m.setup.lease) {
 			life->attempts--;
 			life->delivery--;
 		}
 		life_word_reset(life);
-		life_lives(batch->index[i],
+		life_lives(batch->taken[i].index,
 			   m.setup.ids && !(no_memory && i == from));
 		/*
 		 * After a step back the token may not be due any more, and may be
 		 * filed as if it was touched.
 		 */
 		life->touched = life->due > m.now.tick;
-		check_token(batch->index[i]);
+		check_token(batch->taken[i].index);
 	}
 	if (!n)
 		return;
-	CHECK(tw_ring_next(&m.ring) <= m.life[batch->index[from]].due,
+	CHECK(tw_ring_next(&m.ring) <= m.life[batch->taken[from].index].due,
 	      "what was put back waits");
 }
 

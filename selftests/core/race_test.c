@@ -230,7 +230,7 @@ struct changer {
 	u64		random;
 	struct tw_now	at;
 	struct tw_holder holder;
-	u32		batch[BATCH];
+	struct tw_taken	batch[BATCH];
 	unsigned int	n;
 };
 
@@ -351,15 +351,14 @@ static void change_take(struct changer *me)
 	me->n = tw_look_take(&ring, me->at.tick, &work, me->batch,
 			     1 + below(me, BATCH));
 	for (i = 0; i < me->n; i++) {
-		struct tw_token *token = tw_arena_at(&ring.tokens,
-						     me->batch[i]);
+		struct tw_token *token = me->batch[i].token;
 		u64 word = READ_ONCE(token->word);
 
 		CHECK_EQ(tw_word_state(word), TW_TAKEN);
 		CHECK(tw_word_due(word) <= me->at.tick,
 		      "due on %llu, taken on %llu", tw_word_due(word),
 		      me->at.tick);
-		life_of(tw_token_handle(token, me->batch[i]))->away = true;
+		life_of(tw_token_handle(token, me->batch[i].index))->away = true;
 	}
 }
 
@@ -373,10 +372,9 @@ static void hold(struct changer *me, unsigned int n)
 	u64 due;
 
 	for (i = 0; i < me->n; i++) {
-		struct tw_token *token = tw_arena_at(&ring.tokens,
-						     me->batch[i]);
+		struct tw_token *token = me->batch[i].token;
 		struct life *life = life_of(tw_token_handle(token,
-							    me->batch[i]));
+							    me->batch[i].index));
 
 		CHECK_EQ(life->began - life->ended, 1);
 		CHECK_EQ(tw_delivery_of(&ring, token)->number,
@@ -435,9 +433,8 @@ static void change_finish(struct changer *me)
 	if (how == LEASES)
 		return hold(me, n);
 	for (i = 0; i < n; i++) {
-		struct tw_token *token = tw_arena_at(&ring.tokens,
-						     me->batch[i]);
-		u64 handle = tw_token_handle(token, me->batch[i]);
+		struct tw_token *token = me->batch[i].token;
+		u64 handle = tw_token_handle(token, me->batch[i].index);
 		struct life *life = life_of(handle);
 
 		end_life(handle, READ_ONCE(token->word));

@@ -410,17 +410,16 @@ static void soon(const u32 *which, u32 n)
 }
 
 /* Makes events as read(2) gives them, and uses them as a program does. */
-static void deliver(const u32 *batch, u32 n)
+static void deliver(const struct tw_taken *batch, u32 n)
 {
 	static struct timewheel_event events[BATCH];
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		const struct tw_token *token =
-			tw_arena_at(&ring.tokens, batch[i]);
+		const struct tw_token *token = batch[i].token;
 
 		events[i].id = tw_token_id(&ring, token);
-		events[i].handle = tw_token_handle(token, batch[i]);
+		events[i].handle = tw_token_handle(token, batch[i].index);
 		events[i].cookie = tw_token_cookie(&ring, token);
 		events[i].deadline = tw_word_due(token->word) * ring.tick;
 		events[i].taken = now.ns;
@@ -435,7 +434,7 @@ static void deliver(const u32 *batch, u32 n)
 					   (u32)events[i].handle);
 }
 
-static void end(const u32 *batch, u32 n)
+static void end(const struct tw_taken *batch, u32 n)
 {
 	while (n) {
 		u64 due;
@@ -457,7 +456,8 @@ static void run(void)
 	looks_init(&batches, all);
 	do {
 		double since = bench_wall_ns(), taken;
-		u32 work = STEP, batch[BATCH], n;
+		struct tw_taken batch[BATCH];
+		u32 work = STEP, n;
 
 		spin_lock(&ring.lock);
 		n = tw_look_take(&ring, now.tick, &work, batch, BATCH);
