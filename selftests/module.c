@@ -213,12 +213,17 @@ TEST_F_TIMEOUT(module, parameters_out_of_range, LONG)
 		"min_tick_ns=999", "min_tick_ns=1000000001",
 		"min_tick_ns=2147483648", "max_tokens=1 max_all_tokens=0",
 	};
+	const bool is_short = tw_scaled(20) < 2;
 	char parameter[64];
 
 	ASSERT_EQ(0, delete_soon());
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
 			int ret;
+
+			/* A load takes long in a kernel with debugging options. */
+			if (is_short && (i + j) % 3)
+				continue;
 
 			snprintf(parameter, sizeof(parameter), "%s=%s",
 				 names[i], values[j]);
