@@ -84,7 +84,6 @@ static int64_t work_room(struct queue *queue, uint64_t now, uint64_t *next)
 	struct timewheel_info info;
 	int64_t room;
 
-	*next = UINT64_MAX;
 	if (!queue_counts(queue, &info))
 		return 0;
 	room = queue->row.limit - info.held;
@@ -102,7 +101,7 @@ static int64_t work_room(struct queue *queue, uint64_t now, uint64_t *next)
 
 int limit_room(struct queue *queue, int want)
 {
-	uint64_t now = limit_now(), next;
+	uint64_t now = limit_now(), next = UINT64_MAX;
 	int64_t room = want, most;
 
 	if (queue->row.limit) {
