@@ -95,51 +95,6 @@ TEST_F(batch, touch_many_all_or_none)
 	EXPECT_EQ(0, tw_batch_touch_many(self->batch, ids, 6, 0));
 }
 
-/* A batch carries out each kind of operation by id, and each tells its result. */
-TEST_F(batch, every_operation)
-{
-	struct tw_batch *batch = self->batch;
-	struct timewheel_info info;
-
-	ADD(batch, register, 1, 10 * SEC, 11, 0);
-	ADD(batch, touch, 1, 0);
-	ADD(batch, touch_or_register, 2, 20 * SEC, 22, 0);
-	ADD(batch, touch_or_register, 2, 20 * SEC, 22, 0);
-	ADD(batch, move, 1, 130 * SEC, TIMEWHEEL_OPF_ABSOLUTE);
-	ADD(batch, cancel, 2, 0);
-	EXPECT_EQ(6, tw_batch_count(batch));
-	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
-
-	EXPECT_NE(0, tw_batch_op(batch, 0)->handle);
-	EXPECT_EQ(110 * SEC, tw_batch_op(batch, 0)->deadline);
-	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_batch_result(batch, 2));
-	EXPECT_EQ(0, tw_batch_result(batch, 3));
-	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 4)->deadline);
-	EXPECT_EQ(0, tw_batch_result(batch, 5));
-	info = info_of(self->wheel);
-	EXPECT_EQ(2, info.registered);
-	EXPECT_EQ(2, info.touched);
-	EXPECT_EQ(1, info.moved);
-	EXPECT_EQ(1, info.cancelled);
-}
-
-/* A batch carries out each kind of operation by handle, also on a token past its deadline. */
-TEST_F(batch, by_handle)
-{
-	struct tw_batch *batch = self->batch;
-	uint64_t handle;
-
-	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &handle));
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	ADD(batch, touch, handle, TIMEWHEEL_OPF_BY_HANDLE);
-	ADD(batch, move, handle, 0, TIMEWHEEL_OPF_BY_HANDLE);
-	ADD(batch, cancel, handle, TIMEWHEEL_OPF_BY_HANDLE);
-	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 0));
-	EXPECT_EQ(0, tw_batch_result(batch, 1));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 2));
-}
-
 /* An operation that is not prepared is refused, whatever its memory held before. */
 TEST_F(batch, not_prepared)
 {
@@ -162,60 +117,6 @@ TEST_F(batch, of_older_programs)
 	op->size -= 8;
 	EXPECT_EQ(0, tw_batch_run(self->batch, self->wheel));
 	EXPECT_EQ(1, info_of(self->wheel).registered);
-}
-
-/* Opens a wheel with leases and periods, whose tokens 1 to 4 have been delivered. */
-static struct tw_wheel *open_delivered(void)
-{
-	struct tw_events *events = tw_events_new(4);
-	struct timewheel_setup setup = manual;
-	struct tw_wheel *wheel;
-	ssize_t delivered;
-
-	setup.flags = TIMEWHEEL_SETUP_PERIODS;
-	setup.lease = 10 * SEC;
-	setup.max_held = 4;
-	wheel = open_wheel(&setup);
-	for (int i = 1; i <= 4; i++)
-		RUN(wheel, register, i, 0, 0, 0);
-	delivered = tw_events_read(events, wheel, 0);
-	tw_events_free(events);
-	return delivered == 4 ? wheel : NULL;
-}
-
-/* A batch carries out each kind of operation on deliveries, and one that comes too late. */
-TEST_F(batch, deliveries)
-{
-	struct tw_wheel *wheel = open_delivered();
-	struct tw_batch *batch = self->batch;
-	const uint64_t keys[] = { 2, 3 };
-	struct timewheel_token tokens[2];
-	struct timewheel_info info;
-
-	ASSERT_NE(NULL, wheel);
-	ADD(batch, ack, 1, 1, 0);
-	ADD(batch, nack, 2, 1, 5 * SEC, 0);
-	ADD(batch, extend, 3, 1, 30 * SEC, 0);
-	ADD(batch, delete, 4, 0);
-	ADD(batch, register_periodic, 5, 2 * SEC, 3 * SEC, 0, 0);
-	ADD(batch, ack, 2, 1, 0);
-	ASSERT_EQ(1, tw_batch_run(batch, wheel));
-
-	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 1)->deadline);
-	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 2)->deadline);
-	EXPECT_EQ(102 * SEC, tw_batch_op(batch, 4)->deadline);
-	EXPECT_ERR(ESTALE, tw_batch_result(batch, 5));
-	ASSERT_EQ(0, tw_wheel_get_many(wheel, keys, 2, 0, tokens, NULL));
-	EXPECT_EQ(105 * SEC, tokens[0].deadline);
-	EXPECT_EQ(130 * SEC, tokens[1].lease_end);
-	EXPECT_EQ(TIMEWHEEL_STATE_HELD, tokens[1].state);
-	info = info_of(wheel);
-	EXPECT_EQ(1, info.acked);
-	EXPECT_EQ(1, info.nacked);
-	EXPECT_EQ(1, info.held);
-	EXPECT_EQ(1, info.deleted);
-	EXPECT_EQ(2, info.pending);
-	tw_wheel_close(wheel);
 }
 
 /* An operation that fails does not end the others, and is counted. */

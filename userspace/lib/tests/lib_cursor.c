@@ -70,23 +70,6 @@ TEST_F(cursor, range)
 	tw_cursor_close(cursor);
 }
 
-/* A walk goes on when tokens are cancelled meanwhile. */
-TEST_F(cursor, cancelling)
-{
-	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
-	int count = 0;
-
-	ASSERT_NE(NULL, cursor);
-	while (tw_cursor_next(cursor, &self->token) == 1) {
-		EXPECT_EQ(0, RUN(self->wheel, cancel, self->token->handle,
-				 TIMEWHEEL_OPF_BY_HANDLE));
-		count++;
-	}
-	EXPECT_EQ(TOKENS, count);
-	EXPECT_EQ(0, info_of(self->wheel).pending);
-	tw_cursor_close(cursor);
-}
-
 TEST(empty_wheel)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libtimewheel's named wheels: made, shared by name, destroyed; and what every
- * function says of a wheel that may not be changed, or has been destroyed.
+ * function says of a wheel that has been destroyed. Who may open and destroy a named
+ * wheel is tested with the device.
  */
 #include "lib_test.h"
 
@@ -32,18 +33,6 @@ FIXTURE_TEARDOWN(named)
 	tw_events_free(self->events);
 }
 
-/* The wheel goes on while nobody has it open. */
-TEST_F(named, outlives_its_users)
-{
-	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 9, 0));
-	tw_wheel_close(self->wheel);
-	self->wheel = tw_wheel_open_named(self->name, O_RDWR);
-	ASSERT_NE(NULL, self->wheel);
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
-	EXPECT_EQ(9, tw_events_at(self->events, 0)->cookie);
-}
-
 /* Two files opened by one name belong to the same wheel. */
 TEST_F(named, is_shared)
 {
@@ -71,22 +60,6 @@ TEST_F(named, create)
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));
 	EXPECT_EQ(0, tw_wheel_create(self->name, &setup, exclusive));
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_wheel_create(self->name, &setup, 0));
-}
-
-TEST_F(named, create_errors)
-{
-	struct timewheel_setup setup = manual;
-
-	NEEDS_KERNEL("EFAULT");
-	EXPECT_ERR(EINVAL, tw_wheel_create(self->name, &manual, 1U << 31));
-	setup.slots = 0;
-	EXPECT_ERR(EINVAL, tw_wheel_create("lib-none", &setup, 0));
-	EXPECT_NONE(EINVAL, tw_wheel_open_or_create("lib-none", &setup, O_RDWR));
-	setup = manual;
-	setup.start = TIMEWHEEL_MAX_TICK;
-	EXPECT_ERR(ERANGE, tw_wheel_create("lib-none", &setup, 0));
-	EXPECT_ERR(EFAULT, tw_wheel_create("lib-none", NULL, 0));
-	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDWR));
 }
 
 /* No name leads out of the folder of the wheels. */
@@ -124,121 +97,17 @@ TEST_F(named, open_errors)
 	unlink(path);
 }
 
-/* A node that was renamed stays when its wheel is destroyed, and leads nowhere. */
-TEST_F(named, stale_node)
-{
-	char old[64];
-
-	NEEDS_KERNEL("device nodes");
-	snprintf(old, sizeof(old), "/dev/timewheels/%s", self->name);
-	ASSERT_EQ(0, rename(old, "/dev/timewheels/lib-stale"));
-	ASSERT_EQ(0, tw_wheel_destroy(self->name));
-	EXPECT_NONE(ENODEV, tw_wheel_open_named("lib-stale", O_RDWR));
-	tw_wheel_close(self->wheel);
-	self->wheel = NULL;
-	EXPECT_NONE(ENXIO, tw_wheel_open_named("lib-stale", O_RDWR));
-	EXPECT_EQ(0, unlink("/dev/timewheels/lib-stale"));
-}
-
-static int open_fails_as_nobody(void *name)
-{
-	become_nobody();
-	return tw_wheel_open_named(name, O_RDONLY) || errno != EACCES;
-}
-
-static int destroy_fails_as_nobody(void *name)
-{
-	become_nobody();
-	return tw_wheel_destroy(name) != -1 || errno != EPERM;
-}
-
-static int open_fails_without_fds(void *name)
-{
-	refuse_fds();
-	return tw_wheel_open_named(name, O_RDONLY) || errno != EMFILE;
-}
-
-TEST_F(named, others)
-{
-	NEEDS_KERNEL("rights of other users");
-	if (getuid())
-		skip("needs root");
-	EXPECT_EQ(0, in_child(open_fails_as_nobody, self->name));
-	EXPECT_EQ(0, in_child(open_fails_without_fds, self->name));
-	chmod("/dev/timewheel", 0666);
-	EXPECT_EQ(0, in_child(destroy_fails_as_nobody, self->name));
-	chmod("/dev/timewheel", 0660);
-}
-
-/* A file opened for reading sees all, and changes nothing except by reading events. */
-TEST_F(named, read_only)
-{
-	struct tw_wheel *ro = tw_wheel_open_named(self->name, O_RDONLY);
-	struct tw_batch *batch = tw_batch_new(8);
-	const struct timewheel_token *token;
-	uint64_t lateness[TIMEWHEEL_BUCKETS];
-	const uint64_t key = 7;
-	struct timewheel_token told;
-	struct tw_cursor *cursor;
-
-	ASSERT_NE(NULL, ro);
-	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 9, 0));
-	EXPECT_ERR(EBADF, RUN(ro, register, 8, SEC, 0, 0));
-	EXPECT_ERR(EBADF, tw_wheel_touch(ro, 7, 0));
-	EXPECT_ERR(EBADF, RUN(ro, touch_or_register, 7, SEC, 0, 0));
-	EXPECT_ERR(EBADF, RUN(ro, move, 7, SEC, 0));
-	EXPECT_ERR(EBADF, RUN(ro, cancel, 7, 0));
-	EXPECT_ERR(EBADF, tw_wheel_touch_many(ro, &key, 1, 0, NULL));
-	EXPECT_ERR(EBADF, tw_wheel_advance(ro, 101));
-	tw_op_touch(tw_batch_next(batch), 7, 0);
-	EXPECT_ERR(EBADF, tw_batch_run(batch, ro));
-	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 0));
-
-	EXPECT_EQ(0, tw_wheel_get(ro, 7, 0, &told));
-	EXPECT_EQ(101 * SEC, told.deadline);
-	EXPECT_EQ(0, tw_wheel_get_many(ro, &key, 1, 0, &told, NULL));
-	EXPECT_EQ(0, tw_wheel_stats(ro, lateness));
-	cursor = tw_cursor_open(ro, 0, TIMEWHEEL_NEVER);
-	EXPECT_EQ(1, tw_cursor_next(cursor, &token));
-	tw_cursor_close(cursor);
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	EXPECT_EQ(1, tw_events_read(self->events, ro, 0));
-	tw_batch_free(batch);
-	tw_wheel_close(ro);
-}
-
-TEST_F(named, write_only)
-{
-	struct tw_wheel *wo = tw_wheel_open_named(self->name, O_WRONLY);
-	struct tw_cursor *cursor = tw_cursor_open(wo, 0, TIMEWHEEL_NEVER);
-	const struct timewheel_token *token;
-	struct timewheel_token told;
-
-	ASSERT_NE(NULL, wo);
-	EXPECT_EQ(0, RUN(wo, register, 7, 0, 9, 0));
-	EXPECT_ERR(EBADF, tw_wheel_get(wo, 7, 0, &told));
-	EXPECT_ERR(EBADF, tw_cursor_next(cursor, &token));
-	tw_cursor_close(cursor);
-	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, 0));
-	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, SEC));
-	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, TIMEWHEEL_NEVER));
-	EXPECT_EQ(1, tw_events_read(self->events, self->wheel, 0));
-	tw_wheel_close(wo);
-}
-
 /* Every function tells that the wheel has been destroyed. */
 TEST_F(named, destroyed)
 {
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
 	struct timewheel_info info = { .size = sizeof(info) };
-	struct pollfd pollfd = { .fd = tw_wheel_fd(self->wheel), .events = POLLIN };
 	struct tw_batch *batch = tw_batch_new(8);
 	struct tw_wheel *wheel = self->wheel;
 	const struct timewheel_token *token;
 	struct timewheel_token told;
 	const uint64_t key = 7;
 
-	NEEDS_KERNEL("poll(2) says POLLHUP");
 	ASSERT_EQ(0, RUN(wheel, register, 7, 0, 0, 0));
 	tw_op_touch(tw_batch_next(batch), 7, 0);
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));
@@ -262,9 +131,6 @@ TEST_F(named, destroyed)
 	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, 0));
 	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, SEC));
 	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, TIMEWHEEL_NEVER));
-	EXPECT_NONE(ENODEV, tw_wheel_open_fd(tw_wheel_fd(wheel)));
-	EXPECT_EQ(1, poll(&pollfd, 1, 0));
-	EXPECT_EQ(POLLHUP | POLLERR, pollfd.revents);
 	tw_batch_free(batch);
 	tw_cursor_close(cursor);
 }

@@ -200,16 +200,6 @@ static inline void refuse_memory(void)
 		_exit(103);
 }
 
-/* Makes a child lock all that it maps, and takes its right to lock memory. */
-static inline void refuse_locked_memory(void)
-{
-	struct rlimit none = { };
-
-	if (mlockall(MCL_FUTURE) || setrlimit(RLIMIT_MEMLOCK, &none))
-		_exit(104);
-	become_nobody();
-}
-
 /* Makes a named wheel; the test destroys and closes it. */
 static inline struct tw_wheel *open_new(const char *name,
 					const struct timewheel_setup *setup)
@@ -241,13 +231,6 @@ static inline void *pester(void *arg)
 		nanosleep(&ms, NULL);
 	}
 	return NULL;
-}
-
-static inline bool readable(const struct tw_wheel *wheel)
-{
-	struct pollfd pollfd = { .fd = tw_wheel_fd(wheel), .events = POLLIN };
-
-	return poll(&pollfd, 1, 0) == 1 && pollfd.revents & POLLIN;
 }
 
 #endif /* LIB_TEST_H */

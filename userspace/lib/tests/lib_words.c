@@ -12,7 +12,6 @@
 #endif
 
 #define TOKENS	1000
-#define THREADS	4
 #define CANCELLED	200
 
 static struct timewheel_setup with_words(const struct timewheel_setup *as)
@@ -82,18 +81,6 @@ TEST_F(words, touch)
 	EXPECT_EQ(104 * SEC, tw_events_at(self->events, 0)->deadline);
 }
 
-/* A touch by an old tick keeps a token as long as on that tick. A future tick counts as now. */
-TEST_F(words, ticks_of_other_times)
-{
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	tw_touch(self->words, self->handle, 98);
-	EXPECT_EQ(102 * SEC, deadline_of(self->wheel, self->handle));
-	tw_touch(self->words, self->handle, 100);
-	EXPECT_EQ(103 * SEC, deadline_of(self->wheel, self->handle));
-	tw_touch(self->words, self->handle, 200);
-	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
-}
-
 /* The first touch after the wrap is by a tick whose low bits are 0. */
 TEST_F(words, ticks_wrap)
 {
@@ -123,70 +110,6 @@ TEST_F(words, checked)
 	EXPECT_TRUE(tw_touch_checked(self->words, self->handle, 100));
 	EXPECT_EQ(tw_touch_word(self->handle, 101),
 		  self->words->words[(uint32_t)self->handle].value);
-	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
-}
-
-/* A checked touch tells that a token has ended, by cancel or by a reader. */
-TEST_F(words, checked_tells_of_the_end)
-{
-	uint64_t handle;
-
-	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
-	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
-	/* Another token has the same place, by another handle. */
-	ASSERT_EQ(0, register_token(self->wheel, 8, 2 * SEC, 0, 0, &handle));
-	ASSERT_EQ((uint32_t)self->handle, (uint32_t)handle);
-	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
-	EXPECT_TRUE(tw_touch_checked(self->words, handle, 100));
-	EXPECT_EQ(103 * SEC, deadline_of(self->wheel, handle));
-
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 110));
-	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
-	EXPECT_FALSE(tw_touch_checked(self->words, handle, 110));
-}
-
-/* The token is past its deadline, but nobody has read it: the touch wins. */
-TEST_F(words, touch_wins_until_it_is_read)
-{
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 110));
-	EXPECT_TRUE(tw_touch_checked(self->words, self->handle,
-				     tw_tick(self->words)));
-	EXPECT_EQ(0, tw_events_read(self->events, self->wheel, 0));
-	EXPECT_EQ(113 * SEC, deadline_of(self->wheel, self->handle));
-}
-
-/* The words of a wheel are the same by another mapping and from another process. */
-TEST_F(words, are_shared)
-{
-	struct tw_words *other = tw_words_map(self->wheel);
-
-	ASSERT_NE(NULL, other);
-	tw_touch(self->words, self->handle, 100);
-	EXPECT_EQ(tw_touch_word(self->handle, 100),
-		  other->words[(uint32_t)self->handle].value);
-	tw_words_unmap(other);
-}
-
-struct touch {
-	struct tw_words *words;
-	uint64_t handle;
-};
-
-static int touches(void *arg)
-{
-	struct touch *touch = arg;
-
-	return !tw_touch_checked(touch->words, touch->handle,
-				 tw_tick(touch->words));
-}
-
-TEST_F(words, fork_shares)
-{
-	struct touch touch = { self->words, self->handle };
-
-	NEEDS_KERNEL("a child shares a wheel");
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	EXPECT_EQ(0, in_child(touches, &touch));
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
 }
 
@@ -253,33 +176,18 @@ static int maps_no_memory(void *wheel)
 	return tw_words_map(wheel) || errno != ENOMEM;
 }
 
-static int maps_no_locked_memory(void *wheel)
-{
-	refuse_locked_memory();
-	return tw_words_map(wheel) || errno != EAGAIN;
-}
-
 TEST(map_errors)
 {
 	struct timewheel_setup setup = with_words(&manual);
 	struct tw_wheel *plain = open_wheel(&manual);
 	struct tw_wheel *wheel = open_new(NAME, &setup);
-	struct tw_wheel *reader, *writer;
 
 	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(NULL, wheel);
 	EXPECT_NONE(EINVAL, tw_words_map(plain));
-	reader = tw_wheel_open_named(NAME, O_RDONLY);
-	writer = tw_wheel_open_named(NAME, O_WRONLY);
-	EXPECT_NONE(EACCES, tw_words_map(reader));
-	EXPECT_NONE(EACCES, tw_words_map(writer));
 	EXPECT_EQ(0, in_child(maps_no_memory, wheel));
-	if (!getuid())
-		EXPECT_EQ(0, in_child(maps_no_locked_memory, wheel));
 	ASSERT_EQ(0, tw_wheel_destroy(NAME));
 	EXPECT_NONE(ENODEV, tw_words_map(wheel));
-	tw_wheel_close(reader);
-	tw_wheel_close(writer);
 	tw_wheel_close(wheel);
 	tw_wheel_close(plain);
 }
@@ -322,15 +230,6 @@ static atomic_uint current;
 static atomic_bool ending[TOKENS], ended[TOKENS];
 static atomic_uint touched, wrong;
 
-/* Touches all tokens; each thread begins at another token. */
-static void *touch_all(void *arg)
-{
-	for (uintptr_t i = 0; i < TOKENS; i++)
-		tw_touch(shared, handles[((uintptr_t)arg * 100 + i) % TOKENS],
-			 tw_tick(shared));
-	return NULL;
-}
-
 static void *touch_current(void *arg)
 {
 	unsigned int token;
@@ -369,35 +268,6 @@ static struct tw_wheel *open_full(void)
 		if (register_token(wheel, i, 2 * SEC, 0, 0, &handles[i]))
 			return NULL;
 	return tw_wheel_advance(wheel, 101) ? NULL : wheel;
-}
-
-static size_t due_at(struct tw_wheel *wheel, uint64_t tick)
-{
-	struct tw_events *events = tw_events_new(TOKENS);
-	ssize_t n = -1;
-
-	if (!tw_wheel_advance(wheel, tick))
-		n = tw_events_read(events, wheel, 0);
-	tw_events_free(events);
-	return n;
-}
-
-/* P4 holds as long as all touch by the same tick: no token is due too early. */
-TEST(threads_touch)
-{
-	struct tw_wheel *wheel = open_full();
-	pthread_t threads[THREADS];
-
-	ASSERT_NE(NULL, wheel);
-	for (uintptr_t i = 0; i < THREADS; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch_all,
-					    (void *)i));
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	EXPECT_EQ(0, due_at(wheel, 103));
-	EXPECT_EQ(TOKENS, due_at(wheel, 104));
-	tw_words_unmap(shared);
-	tw_wheel_close(wheel);
 }
 
 /*
