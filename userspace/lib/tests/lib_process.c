@@ -4,7 +4,6 @@
  * All other tests, with TIMEWHEEL=process in the environment, show that such a wheel does what
  * a wheel of the kernel does.
  */
-#include <liburing.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/epoll.h>
@@ -88,19 +87,6 @@ TEST_F(process, its_fd_is_readable_when_a_token_is_due)
 	EXPECT_ERR(EAGAIN, tw_wheel_read(self->wheel, &event, 1, 1));
 }
 
-TEST_F(process, read_answers_as_the_kernel_does)
-{
-	const int fd = tw_wheel_fd(self->hand);
-	struct timewheel_event events[2];
-
-	EXPECT_ERR(EINVAL, tw_wheel_read(self->hand, events, 0, 1));
-	EXPECT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
-	EXPECT_ERR(EAGAIN, tw_wheel_read(self->hand, events, 2, 0));
-	EXPECT_EQ(0, RUN(self->hand, register, 1, SEC, 0, 0));
-	EXPECT_EQ(0, tw_wheel_advance(self->hand, 101));
-	EXPECT_EQ(1, tw_wheel_read(self->hand, events, 2, 0));
-}
-
 /* Most tokens are touched, or cancelled in time, and this costs no system call for the timerfd. */
 TEST_F(process, a_deadline_that_is_put_off_is_not_told)
 {
@@ -177,77 +163,12 @@ TEST_F(process, edges_come_where_a_timerfd_has_no_ioctl)
 	expect_edges(_metadata, self);
 }
 
-TEST_F(process, a_multishot_poll_of_io_uring_sees_all)
-{
-	struct timewheel_event events[7];
-	struct io_uring ring;
-	struct io_uring_cqe *cqe;
-	struct io_uring_sqe *sqe;
-	int taken = 0, n;
-
-	n = io_uring_queue_init(8, &ring, 0);
-	if (n == -ENOSYS || n == -EPERM)
-		SKIP(return, "this machine lets nobody use io_uring");
-	ASSERT_EQ(0, n);
-	sqe = io_uring_get_sqe(&ring);
-	io_uring_prep_poll_multishot(sqe, tw_wheel_fd(self->wheel), POLLIN);
-	ASSERT_EQ(1, io_uring_submit(&ring));
-	fill(self->wheel, MANY);
-	while (taken < MANY) {
-		struct __kernel_timespec limit = { .tv_sec = 10 };
-
-		ASSERT_EQ(0, io_uring_wait_cqe_timeout(&ring, &cqe, &limit));
-		ASSERT_EQ(POLLIN, cqe->res);
-		ASSERT_TRUE(cqe->flags & IORING_CQE_F_MORE);
-		io_uring_cqe_seen(&ring, cqe);
-		n = tw_wheel_read(self->wheel, events, 7, 1);
-		taken += n > 0 ? n : 0;
-	}
-	EXPECT_EQ(MANY, taken);
-	io_uring_queue_exit(&ring);
-}
-
 /* The threads of one wheel share this. */
 struct shared {
 	struct tw_wheel	*wheel;
 	atomic_int	taken;
-	atomic_int	seen[MANY + 1];
 	pid_t		tid;
 };
-
-/* Takes tokens, each time that poll(2) says so, until all have been taken. */
-static void *poll_and_take(void *arg)
-{
-	struct shared *shared = arg;
-	struct timewheel_event events[5];
-
-	while (atomic_load(&shared->taken) < MANY) {
-		int n;
-
-		if (!is_readable(shared->wheel, 100))
-			continue;
-		n = tw_wheel_read(shared->wheel, events, 5, 1);
-		for (int i = 0; i < n; i++)
-			atomic_fetch_add(&shared->seen[events[i].id], 1);
-		atomic_fetch_add(&shared->taken, n > 0 ? n : 0);
-	}
-	return NULL;
-}
-
-TEST_F(process, two_pollers_get_each_token_once)
-{
-	static struct shared shared;
-	pthread_t threads[2];
-
-	shared.wheel = self->wheel;
-	for (int i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, poll_and_take, &shared));
-	fill(self->wheel, MANY);
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	for (int i = 1; i <= MANY; i++)
-		EXPECT_EQ(1, shared.seen[i]);
-}
 
 /* Waits in a read, which a cancellation or a token ends. */
 static void *take_one(void *arg)
@@ -291,22 +212,6 @@ TEST_F(process, a_cancelled_read_takes_nothing_along)
 	EXPECT_EQ(0, RUN(self->wheel, register, 3, MS, 0, 0));
 	EXPECT_EQ(0, pthread_join(threads[1], NULL));
 	EXPECT_EQ(3, second.taken);
-}
-
-static void nothing(int signal)
-{
-	(void)signal;
-}
-
-TEST_F(process, a_signal_ends_a_wait)
-{
-	const struct sigaction action = { .sa_handler = nothing };
-	const struct itimerval soon = { .it_value.tv_usec = 20000 };
-	struct timewheel_event event;
-
-	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &soon, NULL);
-	EXPECT_ERR(EINTR, tw_wheel_read(self->wheel, &event, 1, 0));
 }
 
 /* A program that closes the fd by mistake harms nobody who gets its number. */
@@ -511,35 +416,6 @@ TEST_F(process, words_stay_until_they_are_unmapped)
 	tw_wheel_close(wheel);
 	tw_touch(words, handle, 102);
 	tw_words_unmap(words);
-}
-
-TEST(names_are_names_of_the_process)
-{
-	struct tw_wheel *wheel, *other;
-	struct timewheel_event event;
-
-	setenv("TIMEWHEEL", "process", 1);
-	EXPECT_EQ(0, tw_wheel_create("lib-process", &manual, 0));
-	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_wheel_create("lib-process", &manual, 0));
-	EXPECT_ERR(EEXIST, tw_wheel_create("lib-process", &monotonic, 0));
-	wheel = tw_wheel_open_named("lib-process", O_RDWR);
-	other = tw_wheel_open_named("lib-process", O_RDONLY);
-	ASSERT_NE(NULL, wheel);
-	ASSERT_NE(NULL, other);
-	EXPECT_EQ(0, RUN(wheel, register, 1, SEC, 0, 0));
-	EXPECT_ERR(EBADF, RUN(other, cancel, 1, 0));
-	EXPECT_EQ(0, tw_wheel_advance(wheel, 101));
-	EXPECT_TRUE(is_readable(other, 0));
-	EXPECT_EQ(1, tw_wheel_read(other, &event, 1, 1));
-	tw_wheel_close(other);
-
-	EXPECT_EQ(0, tw_wheel_destroy("lib-process"));
-	EXPECT_ERR(ENOENT, tw_wheel_destroy("lib-process"));
-	EXPECT_TRUE(is_readable(wheel, 0));
-	EXPECT_ERR(ENODEV, tw_wheel_read(wheel, &event, 1, 0));
-	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-process", O_RDWR));
-	tw_wheel_close(wheel);
-	unsetenv("TIMEWHEEL");
 }
 
 TEST_HARNESS_MAIN
