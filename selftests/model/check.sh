@@ -15,7 +15,6 @@ holds token [TOUCHES=1 MOVES=1 CANCELS=1] P1 P3 P4: touch, move and cancel again
 holds token [TOUCHES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from old handles
 holds token [MOVES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from an old move and cancel
 holds token [TOUCHES=1 MOVES=1 FAULTS=1 READERS=2] P1 P5, order: touch and move of what was put back
-holds token [TOUCHES=1 MOVES=1 CANCELS=1 PLAIN_MOVE PLAIN_CANCEL] P4: move and cancel may exchange the word
 finds token [TOUCHES=1 BUG_TOUCH_STORE] touch by a plain store
 finds token [TOUCHES=1 BUG_TAKE_STORE] take by a plain store
 finds token [TOUCHES=1 CANCELS=1 ADDS=1 BUG_KEEP_GENERATION] the generation stays when a token ends

@@ -42,10 +42,6 @@
  *       token is in no list
  *   stale: an operation succeeds only on the registration that its handle was made for
  *
- * PLAIN_MOVE and PLAIN_CANCEL show that move and cancel could also exchange the word without a
- * comparison: the lock keeps all operations but touches away, and a touch that they overwrite came
- * before them.
- *
  * The search has to find each seeded bug: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
  * BUG_PUT_BACK_FORGETS, BUG_PUT_BACK_FRONT (put back into a list in front of all others),
  * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
@@ -199,6 +195,10 @@ proctype toucher()
 	leave()
 }
 
+/*
+ * Move and cancel exchange the word without a comparison: the lock keeps all operations but touches
+ * away, and a touch that they overwrite came before them.
+ */
 proctype mover()
 {
 	USER_VARS;
@@ -206,25 +206,16 @@ proctype mover()
 	pick_handle();
 	nd--;
 	atomic { !locked -> locked = 1 }
-	do
-	:: !LIVE -> break
-	:: d_step { LIVE -> wd = due[t] } ->
-		if
-#ifdef PLAIN_MOVE
-		:: d_step { true ->
-#else
-		:: !UNCHANGED
-		:: d_step { UNCHANGED ->
-#endif
-			assert(reg[t] == hr);
-			due[t] = nd;
-			promise[t] = nd };
+	if
+	:: !LIVE
+	:: d_step { LIVE ->
+		assert(reg[t] == hr);
+		due[t] = nd;
+		promise[t] = nd };
 #ifndef BUG_MOVE_KEEPS_LIST
-			filed[t] = nd;
+		filed[t] = nd;
 #endif
-			break
-		fi
-	od;
+	fi;
 	unlock();
 	leave()
 }
@@ -235,23 +226,14 @@ proctype canceller()
 
 	pick_handle();
 	atomic { !locked -> locked = 1 }
-	do
-	:: !LIVE -> break
-	:: d_step { LIVE -> wd = due[t] } ->
-		if
-#ifdef PLAIN_CANCEL
-		:: d_step { true ->
-#else
-		:: !UNCHANGED
-		:: d_step { UNCHANGED ->
-#endif
-			end(hr);
-			state[t] = FREE;
-			next_gen() };
-			filed[t] = NONE;
-			break
-		fi
-	od;
+	if
+	:: !LIVE
+	:: d_step { LIVE ->
+		end(hr);
+		state[t] = FREE;
+		next_gen() };
+		filed[t] = NONE
+	fi;
 	unlock();
 	leave()
 }
