@@ -197,6 +197,8 @@ TEST(controls)
 	ASSERT_EQ(0, tw_wheel_resume(wheel));
 	EXPECT_EQ(TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
 	ASSERT_EQ(0, tw_wheel_pause(wheel));
+	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING,
+		  info_of(wheel).state);
 	ASSERT_EQ(0, tw_wheel_undrain(wheel));
 	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED, info_of(wheel).state);
 	tw_wheel_close(wheel);

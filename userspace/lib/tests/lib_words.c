@@ -113,6 +113,25 @@ TEST_F(words, checked)
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
 }
 
+/* A checked touch tells that a token has ended, by cancel or by a reader. */
+TEST_F(words, checked_tells_of_the_end)
+{
+	uint64_t handle;
+
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
+	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
+	/* Another token has the same place, by another handle. */
+	ASSERT_EQ(0, register_token(self->wheel, 8, 2 * SEC, 0, 0, &handle));
+	ASSERT_EQ((uint32_t)self->handle, (uint32_t)handle);
+	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
+	EXPECT_TRUE(tw_touch_checked(self->words, handle, 100));
+	EXPECT_EQ(103 * SEC, deadline_of(self->wheel, handle));
+
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 110));
+	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
+	EXPECT_FALSE(tw_touch_checked(self->words, handle, 110));
+}
+
 /* The tick is the one of the hand, by each clock. */
 static int tick_fits(struct tw_wheel *wheel)
 {
