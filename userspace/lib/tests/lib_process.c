@@ -87,6 +87,19 @@ TEST_F(process, its_fd_is_readable_when_a_token_is_due)
 	EXPECT_ERR(EAGAIN, tw_wheel_read(self->wheel, &event, 1, 1));
 }
 
+TEST_F(process, read_answers_as_the_kernel_does)
+{
+	const int fd = tw_wheel_fd(self->hand);
+	struct timewheel_event events[2];
+
+	EXPECT_ERR(EINVAL, tw_wheel_read(self->hand, events, 0, 1));
+	EXPECT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+	EXPECT_ERR(EAGAIN, tw_wheel_read(self->hand, events, 2, 0));
+	EXPECT_EQ(0, RUN(self->hand, register, 1, SEC, 0, 0));
+	EXPECT_EQ(0, tw_wheel_advance(self->hand, 101));
+	EXPECT_EQ(1, tw_wheel_read(self->hand, events, 2, 0));
+}
+
 /* Most tokens are touched, or cancelled in time, and this costs no system call for the timerfd. */
 TEST_F(process, a_deadline_that_is_put_off_is_not_told)
 {
