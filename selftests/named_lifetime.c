@@ -2,14 +2,13 @@
 /*
  * A named wheel runs while no file is open, keeps the module loaded (P10), and ends
  * when it is destroyed, whatever uses it at that moment. All sleepers wake then. A
- * wheel that has ended or could not be created leaves nothing behind: no node, no
- * entry in sysfs, no reference to the module, no charged memory (P9).
+ * wheel that has ended leaves nothing behind: no node, no entry in sysfs, no reference
+ * to the module.
  *
  * Each test ends with a check that it has left nothing behind.
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <sys/syscall.h>
 
 #define PREFIX		"kselftest-lifetime-"
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-named-test"
@@ -20,27 +19,11 @@
 #include "tw_sleeper.h"
 #include "tw_uring.h"
 
-FIXTURE(named_lifetime) {
-	int dev;	/* the device, open for reading and writing */
-	struct found found;
-};
-
-FIXTURE_SETUP(named_lifetime)
-{
-	self->dev = TW_OPEN(O_RDWR);
-	note_what_is_there(self->dev, &self->found);
-}
-
-FIXTURE_TEARDOWN(named_lifetime)
-{
-	expect_as_found(_metadata, self->dev, &self->found);
-}
-
 /*
  * P5: tokens become due and none is lost while no file is open and the creator has
  * exited.
  */
-TEST_F(named_lifetime, turns_with_nobody)
+TEST_F(named, turns_with_nobody)
 {
 	enum { TOKENS = 20, FAR = 99 };
 	struct timewheel_event events[TOKENS + 1];
@@ -85,61 +68,6 @@ TEST_F(named_lifetime, turns_with_nobody)
 	EXPECT_EQ(0, tw_cancel(fd, 0, FAR));
 }
 
-/* P10: a wheel and each of its open files hold references to the module. */
-TEST_F(named_lifetime, module_stays)
-{
-	int first, second;
-	long open_once;
-
-	if (self->found.refs < 0)
-		SKIP(return, "not a module");
-	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(self->found.refs + 1, tw_refcnt());
-	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
-					    &manual)));
-	EXPECT_EQ(self->found.refs + 1, tw_refcnt());
-	first = tw_open_named(NAME, O_RDWR);
-	open_once = tw_refcnt();
-	EXPECT_LT(self->found.refs + 1, open_once);
-	second = tw_open_named(NAME, O_RDWR);
-	ASSERT_LE(0, second);
-	EXPECT_LT(open_once, tw_refcnt());
-	close(second);
-	EXPECT_TRUE(tw_refcnt_becomes(open_once));
-
-	/* The open file keeps a destroyed wheel, and the wheel keeps the module. */
-	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
-	tw_sleep_ms(50);
-	EXPECT_LT(self->found.refs, tw_refcnt());
-	close(first);
-	EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
-}
-
-/* P10: the module cannot be removed while a wheel exists, even without open files. */
-TEST_F(named_lifetime, module_is_not_removed_under_it)
-{
-	struct timewheel_info info;
-	long ret;
-	int fd;
-
-	TW_NEEDS_ROOT();
-	if (self->found.refs != 1)
-		SKIP(return, "the module is in use, or built in");
-	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
-	close(self->dev);
-	EXPECT_TRUE(tw_refcnt_becomes(1));
-	ret = syscall(SYS_delete_module, "timewheel", O_NONBLOCK);
-	EXPECT_EQ(-1, ret);
-	EXPECT_TRUE(errno == EWOULDBLOCK || errno == EBUSY) {
-		TH_LOG("%s", strerror(errno));
-	}
-	self->dev = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, self->dev);
-	fd = tw_open_named(NAME, O_RDWR);
-	EXPECT_EQ(0, tw_info(fd, &info));
-}
-
 /* Returns an epoll that watches @fd for @events, or -1. */
 static int watch(int fd, __u32 events)
 {
@@ -152,7 +80,7 @@ static int watch(int fd, __u32 events)
 #define DEAD	(EPOLLHUP | EPOLLERR)
 
 /* DESTROY wakes all sleepers, in read, poll and epoll, and each gets the reason. */
-TEST_F(named_lifetime, destroying_wakes_all)
+TEST_F(named, destroying_wakes_all)
 {
 	struct tw_sleeper sleepers[15];
 	int n = 0, common;
@@ -212,7 +140,7 @@ TEST_F(named_lifetime, destroying_wakes_all)
 }
 
 /* DESTROY wakes each of many readers that sleep in one wait queue. */
-TEST_F(named_lifetime, destroying_wakes_many_readers)
+TEST_F(named, destroying_wakes_many_readers)
 {
 	enum { READERS = 40 };
 	struct tw_sleeper sleepers[READERS];
@@ -239,7 +167,7 @@ TEST_F(named_lifetime, destroying_wakes_many_readers)
 }
 
 /* Poll on a destroyed wheel announces the end of the wheel, and no events. */
-TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
+TEST_F(named, poll_of_a_destroyed_wheel)
 {
 	struct pollfd p;
 	int fd, level, edge, once;
@@ -280,7 +208,7 @@ TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
 }
 
 /* Requests of io_uring that wait for a wheel end when the wheel is destroyed. */
-TEST_F(named_lifetime, destroying_wakes_io_uring)
+TEST_F(named, destroying_wakes_io_uring)
 {
 	struct timewheel_event events[4];
 	struct io_uring_cqe cqe;
@@ -321,7 +249,7 @@ TEST_F(named_lifetime, destroying_wakes_io_uring)
 	tw_uring_close(&ring);
 }
 
-TEST_F(named_lifetime, calls_on_a_destroyed_wheel)
+TEST_F(named, calls_on_a_destroyed_wheel)
 {
 	int blocking, fd, copy;
 	char path[64], line[128];
@@ -348,7 +276,7 @@ TEST_F(named_lifetime, calls_on_a_destroyed_wheel)
 }
 
 /* The next wheel of the name is a new wheel, and the old wheel stays destroyed. */
-TEST_F(named_lifetime, next_wheel_of_the_name)
+TEST_F(named, next_wheel_of_the_name)
 {
 	struct timewheel_info first, second;
 	struct timewheel_event event;
@@ -381,57 +309,8 @@ TEST_F(named_lifetime, next_wheel_of_the_name)
 	EXPECT_TRUE(is_here(NAME));
 }
 
-/* A wheel with many tokens is destroyed while four processes use it. */
-TEST_F(named_lifetime, destroyed_while_full_and_busy)
-{
-	enum { BUSY = 4 };
-	const __u32 tokens = tw_scaled(50000);
-	struct timewheel_setup setup = monotonic;
-	pid_t child[BUSY];
-	int fd;
-
-	setup.max_tokens = tokens;
-	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &setup));
-	fd = tw_open_named(NAME, O_RDWR);
-	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
-					       3600 * TW_SEC));
-	for (int i = 0; i < BUSY; i++) {
-		/*
-		 * The parent opens the file, because a child may run only after the
-		 * wheel is destroyed.
-		 */
-		const int own = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
-
-		ASSERT_LE(0, own);
-		child[i] = tw_fork();
-		ASSERT_LE(0, child[i]);
-		if (child[i]) {
-			close(own);
-			continue;
-		}
-		for (__u32 id = 0;; id = (id + 100) % tokens) {
-			struct timewheel_event events[64];
-
-			tw_register_many(own, tokens + id, 100, 0,
-					 id % 20 * TW_MS);
-			tw_touch_each(own, id, 100);
-			tw_op_many(own, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
-			if (tw_read(own, events, 64) < 0 && errno != EAGAIN)
-				break;
-		}
-		EXPECT_EQ(ENODEV, errno);
-		expect_enodev(_metadata, own);
-		END_CHILD();
-	}
-	tw_sleep_ms(200);
-	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
-	for (int i = 0; i < BUSY; i++)
-		EXPECT_EQ(0, tw_reap(child[i]));
-	expect_enodev(_metadata, fd);
-}
-
 /* A wheel is destroyed while a reader waits for its memory: the reader gets nothing. */
-TEST_F(named_lifetime, destroyed_under_a_slow_reader)
+TEST_F(named, destroyed_under_a_slow_reader)
 {
 	for (int lose = 0; lose < 2; lose++) {
 		const size_t page = sysconf(_SC_PAGESIZE);
@@ -455,53 +334,6 @@ TEST_F(named_lifetime, destroyed_under_a_slow_reader)
 		close(r.uffd);
 		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
 	}
-}
-
-/*
- * A process opens the node while another process creates and destroys the wheel. The
- * opened wheel is complete or destroyed, never incomplete.
- */
-TEST_F_TIMEOUT(named_lifetime, open_against_create_and_destroy, LONG)
-{
-	const unsigned long rounds = tw_scaled(500);
-	unsigned int alive = 0, dead = 0;
-	int status;
-	pid_t child;
-
-	child = tw_fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		for (unsigned long n = 0; n < rounds; n++) {
-			EXPECT_EQ(0, tw_create(self->dev, NAME,
-					       TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
-			sched_yield();
-			EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
-		}
-		END_CHILD();
-	}
-	while (!waitpid(child, &status, WNOHANG)) {
-		int fd = tw_open_named(NAME, O_RDWR);
-		struct timewheel_info info;
-		int ret;
-
-		if (fd < 0) {
-			EXPECT_TRUE(errno == ENOENT || errno == ENODEV ||
-				    errno == ENXIO) {
-				TH_LOG("open: %s", strerror(errno));
-			}
-			continue;
-		}
-		ret = tw_ret(tw_info(fd, &info));
-		EXPECT_TRUE(!ret || ret == -ENODEV) {
-			TH_LOG("info: %d", ret);
-		}
-		EXPECT_TRUE(ret || info.slots == manual.slots);
-		alive += !ret;
-		dead += !!ret;
-		close(fd);
-	}
-	EXPECT_EQ(0, status);
-	TH_LOG("found %u alive, %u dead", alive, dead);
 }
 
 /* The processes of a storm count here, in shared memory, what they have done. */
@@ -651,7 +483,7 @@ static void look_around(void)
  * Processes create, open, use, read and destroy a few wheels at random, and some
  * are killed. A call may fail only with the errors that belong to it.
  */
-TEST_F_TIMEOUT(named_lifetime, storm, LONG)
+TEST_F_TIMEOUT(named, storm, LONG)
 {
 	enum { WORKERS = 4, READERS = 3 };
 	struct storm *storm = tw_shared_memory(sizeof(*storm));
@@ -701,26 +533,6 @@ TEST_F_TIMEOUT(named_lifetime, storm, LONG)
 	       storm->opened, storm->dead, storm->events);
 }
 
-/* These tests run with a memory cgroup, and set its limit. */
-FIXTURE(named_lifetime_shortage) {
-	int dev;
-	struct found found;
-};
-
-FIXTURE_SETUP(named_lifetime_shortage)
-{
-	TW_NEEDS_ROOT();
-	TW_MAKE_GROUP(0);
-	self->dev = TW_OPEN(O_RDWR);
-	note_what_is_there(self->dev, &self->found);
-}
-
-FIXTURE_TEARDOWN(named_lifetime_shortage)
-{
-	expect_as_found(_metadata, self->dev, &self->found);
-	rmdir(TW_GROUP);
-}
-
 /* Creates a wheel from within the group. Returns 0, an errno, or -1 when killed. */
 static int create_in_group(int dev, const struct timewheel_setup *setup)
 {
@@ -735,72 +547,15 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 	return tw_reap(child);
 }
 
-/* Returns how many bytes the group is charged for, without the kernel's reserves. */
-static unsigned long charged(void)
-{
-	/* A limit below the charge makes the kernel return its reserves. */
-	tw_group_limit(0);
-	return tw_group_charged();
-}
-
-static bool charged_becomes_less_than(unsigned long bytes)
-{
-	for (int i = 0; i < 100 && charged() >= bytes; i++)
-		tw_sleep_ms(50);
-	return charged() < bytes;
-}
-
-/*
- * P9: a CREATE that fails for want of memory leaves nothing behind, however much
- * memory there was, and the name is free.
- */
-TEST_F_TIMEOUT(named_lifetime_shortage, leaves_nothing, LONG)
-{
-	const unsigned long page = sysconf(_SC_PAGESIZE);
-	const unsigned long most = 64UL << 20, little = 64UL << 10;
-	unsigned long long wheels, tokens, wheels_before, tokens_before;
-	struct timewheel_caps caps = { .size = sizeof(caps) };
-	struct timewheel_setup setup = manual;
-	int dev = self->dev, ret = 0, failed = 0;
-	unsigned long limit;
-
-	ASSERT_EQ(0, ioctl(dev, TIMEWHEEL_IOC_CAPS, &caps));
-	setup.slots = caps.max_slots;
-	setup.max_tokens = caps.max_tokens;
-	account(0, &wheels_before, &tokens_before);
-	for (limit = 0; limit < most; limit += page + limit / 32 / page * page) {
-		ASSERT_TRUE(tw_group_limit(limit));
-		ret = create_in_group(dev, &setup);
-		if (ret != ENOMEM)
-			break;
-		failed++;
-		EXPECT_TRUE(is_gone(NAME));
-		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
-		EXPECT_EQ(self->found.wheels, count_wheels());
-		account(0, &wheels, &tokens);
-		EXPECT_EQ(wheels_before, wheels);
-		EXPECT_EQ(tokens_before, tokens);
-	}
-	TH_LOG("%d times too little; enough with %lu kB", failed, limit >> 10);
-	EXPECT_EQ(0, ret);
-	EXPECT_LT(0, failed);
-	EXPECT_TRUE(is_here(NAME));
-	EXPECT_EQ(0, close(tw_open_named(NAME, O_RDWR)));
-	EXPECT_LT(little, charged());
-	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
-	EXPECT_TRUE(charged_becomes_less_than(little)) {
-		TH_LOG("%lu bytes remain", charged());
-	}
-}
-
 /* A wheel outlives the group in which it was created. */
-TEST_F(named_lifetime_shortage, outlives_its_group)
+TEST_F(named, outlives_its_group)
 {
 	struct timewheel_setup setup = manual;
 	int dev = self->dev, fd;
 
+	TW_NEEDS_ROOT();
+	TW_MAKE_GROUP(64UL << 20);
 	setup.max_tokens = 1000;
-	ASSERT_TRUE(tw_group_limit(64UL << 20));
 	ASSERT_EQ(0, create_in_group(dev, &setup));
 	ASSERT_EQ(0, rmdir(TW_GROUP));
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);

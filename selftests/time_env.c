@@ -294,7 +294,11 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 {
 	struct timewheel_event event;
 	struct timewheel_info info;
-	struct timewheel_token token;
+	struct timewheel_token token, listed = {};
+	struct timewheel_list list = {
+		.size = sizeof(list), .count = 1, .tokens = (uintptr_t)&listed,
+		.token_size = sizeof(listed),
+	};
 	__u64 before, after, wish;
 
 	/* The child's own wheel has the time that the clock shows in the namespace. */
@@ -325,8 +329,14 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	/* On a wheel from outside, the child sees the same moment in its own time. */
 	if (tw_get(shared, 0, 1, &token) < 0)
 		return 9;
-	if (token.deadline != outside_deadline + offset)
+	if (token.deadline != outside_deadline + offset ||
+	    token.slot != outside_deadline / TW_MS % 31)
 		return 10;
+	list.from = token.deadline;
+	list.to = token.deadline;
+	if (ioctl(shared, TIMEWHEEL_IOC_LIST, &list) || list.listed != 1 ||
+	    listed.id != 1 || listed.deadline != token.deadline)
+		return 16;
 	if (tw_read(shared, &event, 1) != 1 || event.id != 1 ||
 	    event.deadline != outside_deadline + offset ||
 	    event.taken > tw_now(id) || event.taken < event.deadline)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Helpers for the programs named, named_sharing and named_lifetime: the set-ups of
- * their wheels, ways to look at named wheels from outside, and the two halves of their
- * fixtures. The first half notes what is there before a test; the second half checks
- * that the test has left nothing behind.
+ * their wheels, ways to look at named wheels from outside, and their fixture, which notes
+ * what is there before a test, and checks that the test has left nothing behind.
  *
  * A program defines PREFIX before it includes this file: the names of all wheels that
  * the program creates begin with PREFIX. The fixture destroys the wheels of these names
@@ -237,6 +236,22 @@ static inline void expect_as_found(struct __test_metadata *_metadata, int dev,
 		TH_LOG("%d wheels, were %d", count_wheels(), found->wheels);
 	}
 	close(dev);
+}
+
+FIXTURE(named) {
+	int dev;	/* the device, open for reading and writing */
+	struct found found;
+};
+
+FIXTURE_SETUP(named)
+{
+	self->dev = TW_OPEN(O_RDWR);
+	note_what_is_there(self->dev, &self->found);
+}
+
+FIXTURE_TEARDOWN(named)
+{
+	expect_as_found(_metadata, self->dev, &self->found);
 }
 
 /* Makes every call on a file of a destroyed wheel. */
