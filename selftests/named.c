@@ -339,7 +339,7 @@ static void expect_stale(struct __test_metadata *_metadata,
 }
 
 /* A node leads to its wheel from wherever it was moved or copied to. */
-TEST_F(named, node_elsewhere)
+TEST_F_TIMEOUT(named, node_elsewhere, LONG)
 {
 	enum { RENAMED, LINKED, COPIED, WAYS };
 	const char *path = "/dev/" PREFIX "elsewhere";

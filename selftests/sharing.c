@@ -120,60 +120,23 @@ TEST(fork_shares)
 	EXPECT_EQ(0, tw_register(fd, 4, TW_SEC, 0, NULL));
 }
 
-/* A child that blocks in read gets a token that its parent makes due. */
-TEST(child_waits_for_parent)
+/* Makes a wheel with a token that is due soon. Returns its file, or -1. */
+static int make_wheel(void)
 {
-	struct timewheel_event *shared = tw_shared_memory(4096);
-	int fd = TW_OPEN(O_RDWR);
-	pid_t child;
+	int fd = open(TW_DEVICE, O_RDWR);
 
-	NEEDS_KERNEL("a child shares a wheel");
-	ASSERT_NE(MAP_FAILED, (void *)shared);
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		_exit(tw_read(fd, shared, 1));
-	tw_wait_asleep(child);
-	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_advance(fd, 5));
-	ASSERT_EQ(1, tw_reap(child));
-	EXPECT_EQ(7ULL, shared->id);
+	if (tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0, 0) ||
+	    tw_register(fd, 7, 20 * TW_MS, 70, NULL) ||
+	    tw_register(fd, 8, 3600 * TW_SEC, 80, NULL))
+		return -1;
+	return fd;
 }
 
-/*
- * A wheel sent over a socket outlives its sender. While only the socket holds the
- * wheel, its time goes on, and it holds the module.
- */
-TEST(sent_wheel_outlives_sender)
+/* Expects that the wheel works although its maker has died, and leaves nothing behind. */
+static void expect_wheel(struct __test_metadata *_metadata, int fd, struct seen before)
 {
-	int probe = TW_OPEN(O_RDWR);
-	int sockets[2], fd;
 	struct timewheel_event event;
-	struct seen before;
-	pid_t child;
 
-	NEEDS_KERNEL("an fd is passed on");
-	close(probe);
-	before = see();
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		int wheel = open(TW_DEVICE, O_RDWR | O_NONBLOCK);
-
-		if (tw_setup(wheel, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
-			     0) ||
-		    tw_register(wheel, 7, 20 * TW_MS, 70, NULL) ||
-		    tw_register(wheel, 8, 3600 * TW_SEC, 80, NULL))
-			_exit(1);
-		_exit(tw_send_fd(sockets[0], wheel, 0) ? 2 : 0);
-	}
-	ASSERT_EQ(0, tw_reap(child));
-	if (before.references >= 0)
-		EXPECT_EQ(before.references + 1, tw_refcnt());
-	tw_sleep_ms(30);
-	fd = tw_receive_fd(sockets[1], 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(7ULL, event.id);
@@ -182,11 +145,33 @@ TEST(sent_wheel_outlives_sender)
 	EXPECT_EQ(0, tw_register(fd, 9, TW_MS, 0, NULL));
 	close(fd);
 	EXPECT_TRUE(is_again(before));
+}
+
+/*
+ * A wheel sent over a socket outlives its sender. While only the socket holds the
+ * wheel, its time goes on, and it holds the module.
+ */
+TEST(sent_wheel_outlives_sender)
+{
+	struct seen before = see();
+	int sockets[2], fd;
+	pid_t child;
+
+	NEEDS_KERNEL("an fd is passed on");
+	close(TW_OPEN(O_RDWR));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(tw_send_fd(sockets[0], make_wheel(), 0) ? 1 : 0);
+	ASSERT_EQ(0, tw_reap(child));
+	if (before.references >= 0)
+		EXPECT_EQ(before.references + 1, tw_refcnt());
+	tw_sleep_ms(30);
+	expect_wheel(_metadata, tw_receive_fd(sockets[1], 0), before);
 
 	/* A wheel that was sent and never received ends with the socket. */
-	fd = TW_OPEN(O_RDWR);
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
-	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	fd = make_wheel();
 	ASSERT_EQ(0, tw_send_fd(sockets[0], fd, 0));
 	close(fd);
 	if (before.references >= 0)
@@ -196,110 +181,33 @@ TEST(sent_wheel_outlives_sender)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* Any process that was given a wheel's file may use it, because only open checks rights. */
-TEST(given_to_another_user)
+/* A wheel that another process takes out of a process by pidfd outlives that process. */
+TEST(taken_by_pidfd)
 {
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_event event;
+	struct seen before = see();
+	int ready[2], pidfd, fd;
 	pid_t child;
+	char number;
 
-	NEEDS_KERNEL("a child shares a wheel");
-	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
-	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	NEEDS_KERNEL("an fd is passed on");
+	close(TW_OPEN(O_RDWR));
+	ASSERT_EQ(0, pipe(ready));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
-		    setresuid(65534, 65534, 65534))
+		number = make_wheel();
+		if (write(ready[1], &number, 1) != 1)
 			_exit(1);
-		if (open(TW_DEVICE, O_RDWR) >= 0 || errno != EACCES)
-			_exit(2);
-		if (tw_register(fd, 2, 2 * TW_SEC, 0, NULL) ||
-		    tw_advance(fd, 1) || tw_read(fd, &event, 1) != 1)
-			_exit(3);
-		_exit(0);
+		for (;;)
+			pause();
 	}
-	ASSERT_EQ(0, tw_reap(child));
-	ASSERT_EQ(0, tw_advance(fd, 2));
-	ASSERT_EQ(1, tw_read(fd, &event, 1));
-	EXPECT_EQ(2ULL, event.id);
-}
-
-/* P3: processes read and cancel tokens of one wheel, and each token ends exactly once. */
-TEST(ledger_of_many_processes)
-{
-	enum { READERS = 4 };
-	const __u32 tokens = tw_scaled(20000);
-	struct {
-		_Atomic __u32 registered, ended;
-		_Atomic __u8 ends[];
-	} *ledger = tw_shared_memory(sizeof(*ledger) + tokens);
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_info info;
-	pid_t reader[READERS], canceller;
-	__u32 cancelled = 0;
-
-	NEEDS_KERNEL("a child shares a wheel");
-	ASSERT_NE(MAP_FAILED, (void *)ledger);
-	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, tokens,
-			      0, 0));
-	for (int i = 0; i < READERS; i++) {
-		reader[i] = fork();
-		ASSERT_LE(0, reader[i]);
-		if (reader[i])
-			continue;
-		while (ledger->ended < tokens) {
-			struct pollfd p = { .fd = fd, .events = POLLIN };
-			struct timewheel_event events[8];
-			int got = tw_read(fd, events, 1 + i * 2);
-
-			for (int n = 0; n < got; n++) {
-				if (events[n].id >= tokens ||
-				    events[n].taken < events[n].deadline)
-					_exit(1);
-				ledger->ends[events[n].id]++;
-				ledger->ended++;
-			}
-			if (got < 0 && errno != EAGAIN)
-				_exit(2);
-			if (got < 0)
-				poll(&p, 1, 10);
-		}
-		_exit(0);
-	}
-	canceller = fork();
-	ASSERT_LE(0, canceller);
-	if (!canceller) {
-		while (ledger->ended < tokens) {
-			/* A young token may be in any state. */
-			__u32 id = ledger->registered - 1 - ledger->ended % 64;
-
-			if (tw_cancel(fd, 0, id) >= 0) {
-				ledger->ends[id]++;
-				ledger->ended++;
-			} else if (errno != ENOENT) {
-				_exit(1);
-			} else {
-				sched_yield();
-			}
-		}
-		_exit(0);
-	}
-	for (__u32 id = 0; id < tokens; id++) {
-		ASSERT_EQ(0, tw_register(fd, id, id % 97 * TW_MS, 0, NULL));
-		ledger->registered++;
-	}
-	for (int i = 0; i < READERS; i++)
-		EXPECT_EQ(0, tw_reap(reader[i]));
-	EXPECT_EQ(0, tw_reap(canceller));
-	for (__u32 id = 0; id < tokens; id++)
-		ASSERT_EQ(1, ledger->ends[id]);
-	ASSERT_EQ(0, tw_info(fd, &info));
-	cancelled = info.cancelled;
-	EXPECT_EQ(0ULL, info.pending);
-	EXPECT_EQ(tokens, info.delivered + info.cancelled);
-	TH_LOG("%u of %u cancelled", cancelled, tokens);
+	ASSERT_EQ(1, read(ready[0], &number, 1));
+	pidfd = syscall(SYS_pidfd_open, child, 0);
+	if (pidfd < 0)
+		SKIP(return, "no pidfd: %s", strerror(errno));
+	fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
+	ASSERT_TRUE(tw_kill(child));
+	expect_wheel(_metadata, fd, before);
 }
 
 /* Runs @command in a shell, after execve. Returns its exit status. */
@@ -459,44 +367,6 @@ TEST(close_range_ends_them)
 	}
 }
 
-/* A wheel that another process takes out of a process by pidfd outlives that process. */
-TEST(taken_by_pidfd)
-{
-	struct seen before = see();
-	struct timewheel_event event;
-	int ready[2], pidfd, fd;
-	pid_t child;
-	char number;
-
-	NEEDS_KERNEL("an fd is passed on");
-	ASSERT_EQ(0, pipe(ready));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		number = open(TW_DEVICE, O_RDWR);
-		if (tw_setup(number, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10,
-			     0, 0) ||
-		    tw_register(number, 7, 20 * TW_MS, 0, NULL) ||
-		    write(ready[1], &number, 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	ASSERT_EQ(1, read(ready[0], &number, 1));
-	pidfd = syscall(SYS_pidfd_open, child, 0);
-	if (pidfd < 0)
-		SKIP(return, "no pidfd: %s", strerror(errno));
-	fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	EXPECT_LE(0, fd);
-	ASSERT_TRUE(tw_kill(child));
-	EXPECT_EQ(1, tw_read(fd, &event, 1));
-	EXPECT_EQ(7ULL, event.id);
-	EXPECT_EQ(0, tw_register(fd, 8, TW_MS, 0, NULL));
-	close(fd);
-	EXPECT_TRUE(is_again(before));
-}
-
 /*
  * A process under seccomp's strict mode may only read from the file that it was
  * given. An ioctl kills it.
@@ -545,81 +415,6 @@ TEST(confined)
 	ASSERT_EQ(0, tw_get(fd, 0, 2, &after));
 	EXPECT_EQ(before.deadline, after.deadline);
 	EXPECT_EQ(0, tw_cancel(fd, 0, 2));
-}
-
-/* Reads the decimal value of a line of fdinfo. Returns false if there is no such line. */
-static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
-{
-	char text[64];
-
-	return tw_fdinfo(fd, name, text, sizeof(text)) &&
-	       sscanf(text, "%llu", value) == 1;
-}
-
-/* A user that may look at a process finds its wheel's figures in /proc. */
-TEST(fdinfo_tells)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	unsigned long long value;
-
-	NEEDS_KERNEL("fdinfo");
-	/* The fdinfo of a file without a wheel has no figures. */
-	EXPECT_TRUE(fdinfo_line(fd, "flags", &value));
-	EXPECT_FALSE(fdinfo_line(fd, "slots", &value));
-
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1000, 5));
-	ASSERT_EQ(20UL, tw_register_many(fd, 1, 20, 0, 40 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(fd, 6));
-	ASSERT_TRUE(fdinfo_line(fd, "slots", &value));
-	EXPECT_EQ(31ULL, value);
-	ASSERT_TRUE(fdinfo_line(fd, "tick_ns", &value));
-	EXPECT_EQ(TW_SEC, value);
-	ASSERT_TRUE(fdinfo_line(fd, "hand", &value));
-	EXPECT_EQ(6ULL, value);
-	ASSERT_TRUE(fdinfo_line(fd, "pending", &value));
-	EXPECT_EQ(20ULL, value);
-	ASSERT_TRUE(fdinfo_line(fd, "max_tokens", &value));
-	EXPECT_EQ(1000ULL, value);
-	ASSERT_TRUE(fdinfo_line(fd, "next_ns", &value));
-	EXPECT_LT(6 * TW_SEC, value);
-	EXPECT_GE(45 * TW_SEC, value);
-}
-
-/* A process with many tokens that is killed by SIGKILL leaves nothing behind. */
-TEST(killed_process_leaves_nothing)
-{
-	int probe = TW_OPEN(O_RDWR);
-	const unsigned long tokens = tw_scaled(100000);
-	struct seen before;
-	int ready[2];
-	pid_t child;
-	char byte;
-
-	NEEDS_KERNEL("a killed process leaves nothing");
-	close(probe);
-	before = see();
-	if (before.references < 0)
-		SKIP(return, "the kernel shows no reference count");
-	ASSERT_EQ(0, pipe(ready));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		int fd = open(TW_DEVICE, O_RDWR);
-		struct timewheel_event event;
-
-		if (tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, tokens,
-			     0, 0) ||
-		    tw_register_many(fd, 0, tokens, 0, 3600 * TW_SEC) != tokens)
-			_exit(1);
-		if (write(ready[1], "", 1) != 1)
-			_exit(2);
-		_exit(tw_read(fd, &event, 1));
-	}
-	close(ready[1]);
-	ASSERT_EQ(1, read(ready[0], &byte, 1));
-	EXPECT_EQ(before.references + 1, tw_refcnt());
-	ASSERT_TRUE(tw_kill(child));
-	EXPECT_TRUE(is_again(before));
 }
 
 FIXTURE(sharing) {
