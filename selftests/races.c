@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Eight threads carry out all operations on one wheel at once, and still each
- * registration has exactly one end: its event or its cancellation (P3). Of two calls
+ * registration has exactly one end: its event or its cancellation (P3). Of several calls
  * that want the same token the first call gets it (P4), and no token comes early
  * (P1). At the end of each run the test reads all tokens that are left, and the
  * counts have to be exact.
@@ -36,6 +36,7 @@ struct entry {
 #define IDS		(SHARED_IDS + THREADS * OWN_IDS)
 #define MOST_OPS	32	/* operations in one batch */
 #define MOST_EVENTS	64	/* events of one read */
+#define TOKENS		500	/* tokens of a contest */
 
 static struct {
 	int fd;
@@ -570,390 +571,96 @@ TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
 	EXPECT_EQ(0, tw_failures);
 }
 
-/*
- * In a contest all threads go over the same tokens at the same time. Each start has
- * many tokens, because a start of all threads costs more than their operations.
- */
-#define TOKENS	500
-
-struct contest {
+FIXTURE(contest) {
 	int fd;
-	int round;
-	__u64 hand;
-	__u64 handles[TOKENS];
-	atomic_int wins[TOKENS];
-	atomic_int events[TOKENS];
-	atomic_ullong promised[TOKENS];
-	__u64 deadlines[TOKENS];
-	pthread_barrier_t barrier;
-	int rounds;
-	void (*act)(struct contest *c, int thread);
 };
 
-struct contestant {
-	struct contest *contest;
-	pthread_t thread;
-	int number;
+FIXTURE_SETUP(contest)
+{
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 31, TOKENS, 0));
+}
+
+FIXTURE_TEARDOWN(contest)
+{
+	close(self->fd);
+}
+
+/*
+ * All threads register the same ids at the same time, and then cancel the same tokens.
+ * Each start has many tokens, because a start of all threads costs more than their
+ * operations.
+ */
+struct contest {
+	int fd, rounds;
+	pthread_barrier_t barrier;
+	__u64 handles[TOKENS];
+	atomic_int registered[TOKENS], cancelled[TOKENS];
 };
+
+static void compete_for_id(struct contest *c, __u32 code, int id)
+{
+	struct timewheel_op op = { .code = code, .id = id, .time = TW_SEC };
+	int ret = tw_op(c->fd, &op);
+
+	if (ret >= 0 && (code == TIMEWHEEL_OP_REGISTER || ret & TIMEWHEEL_RES_REGISTERED)) {
+		c->handles[id] = op.handle;
+		c->registered[id]++;
+	} else if (ret < 0 && (code != TIMEWHEEL_OP_REGISTER || errno != EEXIST)) {
+		tw_fail("operation %u: %d", code, errno);
+	}
+}
 
 static void *compete(void *arg)
 {
-	struct contestant *me = arg;
-	struct contest *c = me->contest;
+	struct contest *c = arg;
 
-	for (int i = 0; i < c->rounds; i++) {
+	for (int round = 0; round < c->rounds; round++) {
+		bool by_handle = round / 2 % 2;
+
 		pthread_barrier_wait(&c->barrier);
-		c->act(c, me->number);
+		for (int i = 0; i < TOKENS; i++)
+			compete_for_id(c, round % 2 ? TIMEWHEEL_OP_REGISTER :
+				       TIMEWHEEL_OP_TOUCH_OR_REGISTER, i);
+		pthread_barrier_wait(&c->barrier);
+		for (int i = 0; i < TOKENS; i++) {
+			if (tw_cancel(c->fd, by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0,
+				      by_handle ? c->handles[i] : (__u64)i) >= 0)
+				c->cancelled[i]++;
+			else if (errno != (by_handle ? ESTALE : ENOENT))
+				tw_fail("cancel: %d", errno);
+		}
 		pthread_barrier_wait(&c->barrier);
 	}
 	return NULL;
 }
 
-/* Runs a contest. This thread calls @prepare before and @check after each round. */
-static void run_contest(struct __test_metadata *_metadata, struct contest *c,
-			unsigned long rounds,
-			void (*prepare)(struct contest *c),
-			void (*act)(struct contest *c, int thread),
-			void (*check)(struct contest *c))
+TEST_F_TIMEOUT(contest, one_registers_and_one_cancels, LONG)
 {
-	struct contestant all[THREADS];
+	static struct contest c;
+	struct timewheel_info info;
+	pthread_t threads[THREADS];
 
-	c->rounds = tw_scaled(rounds);
-	c->act = act;
-	ASSERT_EQ(0, pthread_barrier_init(&c->barrier, NULL, THREADS + 1));
-	for (int i = 0; i < THREADS; i++) {
-		all[i] = (struct contestant) { .contest = c, .number = i };
-		ASSERT_EQ(0, pthread_create(&all[i].thread, NULL, compete,
-					    &all[i]));
-	}
-	for (c->round = 0; c->round < c->rounds; c->round++) {
-		memset(c->wins, 0, sizeof(c->wins));
-		memset(c->events, 0, sizeof(c->events));
-		memset(c->promised, 0, sizeof(c->promised));
-		prepare(c);
-		pthread_barrier_wait(&c->barrier);
-		pthread_barrier_wait(&c->barrier);
-		check(c);
+	c.fd = self->fd;
+	c.rounds = tw_scaled(20) + 3;	/* so that each kind of round has its turn */
+	ASSERT_EQ(0, pthread_barrier_init(&c.barrier, NULL, THREADS + 1));
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, compete, &c));
+	for (int round = 0; round < c.rounds; round++) {
+		memset(c.registered, 0, sizeof(c.registered));
+		memset(c.cancelled, 0, sizeof(c.cancelled));
+		for (int barrier = 0; barrier < 3; barrier++)
+			pthread_barrier_wait(&c.barrier);
+		for (int i = 0; i < TOKENS; i++)
+			if (c.registered[i] != 1 || c.cancelled[i] != 1)
+				tw_fail("id %d: %d registrations, %d cancellations", i,
+					c.registered[i], c.cancelled[i]);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(0ULL, info.pending);
 	}
 	for (int i = 0; i < THREADS; i++)
-		ASSERT_EQ(0, pthread_join(all[i].thread, NULL));
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	EXPECT_EQ(0, tw_failures);
-}
-
-FIXTURE(contest) {
-	struct contest c;
-};
-
-FIXTURE_SETUP(contest)
-{
-	self->c.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	ASSERT_EQ(0, tw_setup_manual(self->c.fd, 31, TOKENS, 0));
-}
-
-FIXTURE_TEARDOWN(contest)
-{
-	close(self->c.fd);
-}
-
-static void book_events(struct contest *c, const struct timewheel_event *events,
-			int n)
-{
-	for (int i = 0; i < n; i++) {
-		int t = events[i].id;
-
-		if (events[i].taken < events[i].deadline)
-			tw_fail("early");
-		if (events[i].id >= TOKENS ||
-		    events[i].handle != c->handles[t]) {
-			tw_fail("an event of a token that is not there");
-			continue;
-		}
-		if (atomic_fetch_add(&c->events[t], 1))
-			tw_fail("two events of token %d", t);
-		c->deadlines[t] = events[i].deadline;
-	}
-}
-
-static void read_events(struct contest *c, int most)
-{
-	struct timewheel_event events[64];
-	int n = tw_read(c->fd, events, most);
-
-	if (n < 0 && errno != EAGAIN)
-		tw_fail("read: %d", errno);
-	book_events(c, events, n);
-}
-
-/* Reads all tokens that are left, and expects that the wheel is empty then. */
-static void read_all(struct contest *c)
-{
-	struct timewheel_event events[64];
-	struct timewheel_info info;
-	int n;
-
-	c->hand += 1000;
-	tw_advance(c->fd, c->hand);
-	while ((n = tw_read(c->fd, events, 64)) > 0)
-		book_events(c, events, n);
-	tw_info(c->fd, &info);
-	if (info.pending || info.taken)
-		tw_fail("%llu left, %llu taken", info.pending, info.taken);
-}
-
-static void prepare_nothing(struct contest *c)
-{
-	(void)c;
-}
-
-/* Registers all tokens, due on ticks 1 to 20 from the hand. */
-static void prepare_tokens(struct contest *c)
-{
-	for (int i = 0; i < TOKENS; i++)
-		if (tw_register(c->fd, i, (1 + i % 20) * TW_SEC, 0,
-				&c->handles[i]))
-			tw_fail("cannot register: %d", errno);
-}
-
-/* Changes a token, which odd rounds name by id and even rounds by handle. */
-static int change(struct contest *c, __u32 code, int i, __u64 time)
-{
-	int ret = c->round % 2 ? tw_key_op(c->fd, code, 0, i, time) :
-		tw_key_op(c->fd, code, TIMEWHEEL_OPF_BY_HANDLE, c->handles[i],
-			  time);
-
-	if (ret < 0 && errno != (c->round % 2 ? ENOENT : ESTALE))
-		tw_fail("operation %u: %d", code, errno);
-	return ret;
-}
-
-static void cancel_all(struct contest *c, int thread)
-{
-	(void)thread;
-	for (int i = 0; i < TOKENS; i++)
-		if (change(c, TIMEWHEEL_OP_CANCEL, i, 0) >= 0)
-			c->wins[i]++;
-}
-
-static void check_one_win_no_event(struct contest *c)
-{
-	read_all(c);
-	for (int i = 0; i < TOKENS; i++)
-		if (c->wins[i] != 1 || c->events[i])
-			tw_fail("token %d: %d wins, %d events", i,
-				c->wins[i], c->events[i]);
-}
-
-TEST_F_TIMEOUT(contest, cancel_against_cancel, LONG)
-{
-	run_contest(_metadata, &self->c, 10, prepare_tokens, cancel_all,
-		    check_one_win_no_event);
-}
-
-static void register_all(struct contest *c, int thread)
-{
-	(void)thread;
-	for (int i = 0; i < TOKENS; i++) {
-		if (tw_register(c->fd, i, TW_SEC, 0, &c->handles[i]) >= 0)
-			c->wins[i]++;
-		else if (errno != EEXIST)
-			tw_fail("register: %d", errno);
-	}
-}
-
-static void touch_or_register_all(struct contest *c, int thread)
-{
-	(void)thread;
-	for (int i = 0; i < TOKENS; i++) {
-		struct timewheel_op op = {
-			.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = i,
-			.time = TW_SEC,
-		};
-		int ret = tw_op(c->fd, &op);
-
-		if (ret < 0)
-			tw_fail("touch or register: %d", errno);
-		if (ret >= 0 && ret & TIMEWHEEL_RES_REGISTERED) {
-			c->handles[i] = op.handle;
-			c->wins[i]++;
-		}
-	}
-}
-
-static void check_one_win_one_event(struct contest *c)
-{
-	read_all(c);
-	for (int i = 0; i < TOKENS; i++)
-		if (c->wins[i] != 1 || c->events[i] != 1)
-			tw_fail("id %d: %d registrations, %d events", i,
-				c->wins[i], c->events[i]);
-}
-
-TEST_F_TIMEOUT(contest, register_against_register, LONG)
-{
-	run_contest(_metadata, &self->c, 8, prepare_nothing, register_all,
-		    check_one_win_one_event);
-}
-
-TEST_F_TIMEOUT(contest, touch_or_register_against_itself, LONG)
-{
-	run_contest(_metadata, &self->c, 8, prepare_nothing,
-		    touch_or_register_all, check_one_win_one_event);
-}
-
-/* Thread 0 moves the hand over the due ticks, and threads 1 to 3 read. */
-static bool turn_or_read(struct contest *c, int thread)
-{
-	if (thread > 3)
-		return false;
-	for (int i = 1; i <= 40; i++) {
-		if (!thread && tw_advance(c->fd, c->hand + i))
-			tw_fail("advance: %d", errno);
-		for (int j = 0; thread && j < 10; j++)
-			read_events(c, 1 + i % 8);
-		sched_yield();
-	}
-	return true;
-}
-
-static void cancel_against_read(struct contest *c, int thread)
-{
-	if (!turn_or_read(c, thread))
-		cancel_all(c, thread);
-}
-
-static void check_one_end(struct contest *c)
-{
-	c->hand += 40;
-	read_all(c);
-	for (int i = 0; i < TOKENS; i++)
-		if (c->wins[i] + c->events[i] != 1)
-			tw_fail("token %d: %d cancellations, %d events", i,
-				c->wins[i], c->events[i]);
-}
-
-TEST_F_TIMEOUT(contest, cancel_against_expire, LONG)
-{
-	run_contest(_metadata, &self->c, 20, prepare_tokens,
-		    cancel_against_read, check_one_end);
-}
-
-static void promise(atomic_ullong *promised, __u64 deadline)
-{
-	__u64 old = *promised;
-
-	while (old < deadline &&
-	       !atomic_compare_exchange_weak(promised, &old, deadline))
-		;
-}
-
-static void touch_all(struct contest *c)
-{
-	for (int i = 0; i < TOKENS; i++) {
-		struct timewheel_op op = {
-			.code = TIMEWHEEL_OP_TOUCH, .id = i,
-			.flags = c->round % 2 ? 0 : TIMEWHEEL_OPF_BY_HANDLE,
-			.handle = c->handles[i],
-		};
-
-		if (tw_op(c->fd, &op) >= 0)
-			promise(&c->promised[i], op.deadline);
-		else if (errno != (c->round % 2 ? ENOENT : ESTALE))
-			tw_fail("touch: %d", errno);
-	}
-}
-
-static void touch_against_read(struct contest *c, int thread)
-{
-	if (!turn_or_read(c, thread))
-		for (int i = 0; i < 2; i++)
-			touch_all(c);
-}
-
-/*
- * Each token has exactly one event, with the deadline that the last successful touch
- * promised.
- */
-static void check_promises(struct contest *c)
-{
-	c->hand += 40;
-	read_all(c);
-	for (int i = 0; i < TOKENS; i++) {
-		if (c->events[i] != 1)
-			tw_fail("token %d: %d events", i, c->events[i]);
-		if (c->promised[i] && c->deadlines[i] != c->promised[i])
-			tw_fail("token %d: promised %llu, event of %llu", i,
-				(__u64)c->promised[i], c->deadlines[i]);
-	}
-}
-
-TEST_F_TIMEOUT(contest, touch_against_expire, LONG)
-{
-	run_contest(_metadata, &self->c, 12, prepare_tokens, touch_against_read,
-		    check_promises);
-}
-
-static void move_against_read(struct contest *c, int thread)
-{
-	if (turn_or_read(c, thread))
-		return;
-	/* Each token has one mover, which therefore knows the promised deadline. */
-	for (int i = thread - 4; i < TOKENS; i += 4) {
-		for (int j = 0; j < 3; j++) {
-			struct timewheel_op op = {
-				.code = TIMEWHEEL_OP_MOVE, .id = i,
-				.time = (i + 7 * j) % 25 * TW_SEC,
-				.flags = c->round % 2 ? 0 : TIMEWHEEL_OPF_BY_HANDLE,
-				.handle = c->handles[i],
-			};
-
-			if (tw_op(c->fd, &op) < 0)
-				break;
-			c->promised[i] = op.deadline;
-		}
-	}
-}
-
-TEST_F_TIMEOUT(contest, move_against_expire, LONG)
-{
-	run_contest(_metadata, &self->c, 12, prepare_tokens, move_against_read,
-		    check_promises);
-}
-
-static void touch_against_cancel(struct contest *c, int thread)
-{
-	if (thread % 2)
-		touch_all(c);
-	else
-		cancel_all(c, thread);
-}
-
-TEST_F_TIMEOUT(contest, touch_against_cancel, LONG)
-{
-	run_contest(_metadata, &self->c, 10, prepare_tokens,
-		    touch_against_cancel, check_one_win_no_event);
-}
-
-static void touch_against_move(struct contest *c, int thread)
-{
-	if (thread % 2)
-		touch_all(c);
-	else
-		for (int i = 0; i < TOKENS; i++)
-			change(c, TIMEWHEEL_OP_MOVE, i, (i + thread) % 50 * TW_SEC);
-}
-
-static void check_one_event(struct contest *c)
-{
-	read_all(c);
-	for (int i = 0; i < TOKENS; i++)
-		if (c->events[i] != 1)
-			tw_fail("token %d: %d events", i, c->events[i]);
-}
-
-TEST_F_TIMEOUT(contest, touch_against_move, LONG)
-{
-	run_contest(_metadata, &self->c, 6, prepare_tokens, touch_against_move,
-		    check_one_event);
 }
 
 /*
@@ -979,6 +686,15 @@ static struct {
 	atomic_bool stop;
 	atomic_ulong kept;
 } hot;
+
+static void promise(atomic_ullong *promised, __u64 deadline)
+{
+	__u64 old = *promised;
+
+	while (old < deadline &&
+	       !atomic_compare_exchange_weak(promised, &old, deadline))
+		;
+}
 
 static void *touch_hot(void *arg)
 {
@@ -1058,7 +774,7 @@ TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
 	__u64 seed = 424242;
 
 	memset(&hot, 0, sizeof(hot));
-	hot.fd = self->c.fd;
+	hot.fd = self->fd;
 	hot.most = tw_scaled(300000) + 2 * HOT;
 	hot.lives = calloc(hot.most, sizeof(*hot.lives));
 	ASSERT_NE(NULL, hot.lives);
@@ -1100,90 +816,6 @@ TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
 }
 
 /*
- * A handle that has ended never means the token that has its place now. Places and
- * ids are used again at once, but handles are not.
- */
-static struct {
-	int fd;
-	atomic_ullong stale;
-	atomic_bool stop;
-	atomic_ulong attacks;
-} aba;
-
-static void *attack(void *arg)
-{
-	int how = (int)(intptr_t)arg;
-	struct timewheel_token token;
-
-	while (!aba.stop) {
-		__u64 handle = aba.stale;
-		int ret;
-
-		switch (how % 4) {
-		case 0:
-			ret = tw_touch(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
-			break;
-		case 1:
-			ret = tw_move(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle, 0);
-			break;
-		case 2:
-			ret = tw_cancel(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
-			break;
-		default:
-			ret = tw_get(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
-				     &token);
-		}
-		if (ret >= 0 || errno != ESTALE)
-			tw_fail("stale handle %#llx: %d, errno %d", handle, ret,
-				errno);
-		aba.attacks++;
-	}
-	return NULL;
-}
-
-TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
-{
-	const unsigned long rounds = tw_scaled(30000);
-	pthread_t attackers[THREADS - 1];
-	struct timewheel_event event;
-	struct timewheel_token token;
-	int fd = self->c.fd;
-	__u64 handle;
-
-	memset(&aba, 0, sizeof(aba));
-	aba.fd = fd;
-	for (int i = 0; i < THREADS - 1; i++)
-		ASSERT_EQ(0, pthread_create(&attackers[i], NULL, attack,
-					    (void *)(intptr_t)i));
-	for (unsigned long i = 0; i < rounds && !tw_failures; i++) {
-		/*
-		 * The delay changes each time, so that a touch through a stale handle
-		 * shows.
-		 */
-		__u64 delay = (1 + i % 100) * TW_SEC;
-
-		ASSERT_EQ(0, tw_register(fd, 1, delay, i, &handle));
-		ASSERT_NE(handle, aba.stale);
-		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
-		ASSERT_EQ(delay, token.left);
-		ASSERT_EQ(i, token.cookie);
-		if (i % 2) {
-			ASSERT_EQ(0, tw_cancel(fd, 0, 1));
-		} else {
-			ASSERT_EQ(0, tw_move(fd, 0, 1, 0));
-			ASSERT_EQ(1, tw_read(fd, &event, 1));
-			ASSERT_EQ(handle, event.handle);
-		}
-		aba.stale = handle;
-	}
-	aba.stop = true;
-	for (int i = 0; i < THREADS - 1; i++)
-		ASSERT_EQ(0, pthread_join(attackers[i], NULL));
-	EXPECT_EQ(0, tw_failures);
-	EXPECT_LT(0UL, aba.attacks);
-}
-
-/*
  * One of many set-ups of a file succeeds. A user of the file sees no wheel or a
  * complete one.
  */
@@ -1193,6 +825,8 @@ static struct {
 	int rounds;
 	atomic_int winners;
 	atomic_int slots;
+	atomic_bool stop;
+	atomic_ulong calls;
 } race;
 
 static void *run_setup(void *arg)
@@ -1278,7 +912,7 @@ static void *run_on_closing(void *arg)
 	struct timewheel_info info;
 	unsigned long n = 0;
 
-	while (!aba.stop) {
+	while (!race.stop) {
 		int fd = race.fd, ret = 0;
 		__u64 id = tw_random(&seed) % 64;
 
@@ -1313,7 +947,7 @@ static void *run_on_closing(void *arg)
 		    errno != EEXIST && errno != ENOENT && errno != EAGAIN &&
 		    errno != ENOSPC && errno != ENOTTY)
 			tw_fail("call %lu: %d", n, errno);
-		aba.attacks++;
+		race.calls++;
 	}
 	return NULL;
 }
@@ -1325,13 +959,12 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 	long references = tw_refcnt();
 
 	NEEDS_KERNEL("an fd is a device's, not a timerfd's");
-	memset(&aba, 0, sizeof(aba));
 	race.fd = -1;
 	for (long i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_on_closing,
 					    (void *)i));
 	for (unsigned long i = 0; i < rounds; i++) {
-		unsigned long calls = aba.attacks;
+		unsigned long calls = race.calls;
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK), copy = -1;
 
 		race.fd = fd;
@@ -1339,7 +972,7 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 				      1000, 0, 0));
 		if (i % 2)
 			copy = dup(fd);
-		for (int j = 0; j < 100 && aba.attacks < calls + 20 + i % 30; j++)
+		for (int j = 0; j < 100 && race.calls < calls + 20 + i % 30; j++)
 			sched_yield();
 		if (copy >= 0) {
 			race.fd = copy;
@@ -1348,11 +981,11 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 		}
 		close(race.fd);
 	}
-	aba.stop = true;
+	race.stop = true;
 	for (int i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	EXPECT_EQ(0, tw_failures);
-	EXPECT_LT(rounds, aba.attacks);
+	EXPECT_LT(rounds, race.calls);
 	EXPECT_EQ(references, tw_refcnt());
 }
 
