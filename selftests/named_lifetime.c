@@ -40,7 +40,7 @@ TEST_F(named, turns_with_nobody)
 		/* Deadlines are not in the order of the ids. */
 		for (int i = 0; i < TOKENS; i++)
 			EXPECT_EQ(0, tw_register(fd, i,
-						 (10 + i * 7 % TOKENS) * TW_MS,
+						 (300 + i * 7 % TOKENS) * TW_MS,
 						 i, NULL));
 		EXPECT_EQ(0, tw_register(fd, FAR, 3600 * TW_SEC, 0, NULL));
 		END_CHILD();
@@ -48,7 +48,7 @@ TEST_F(named, turns_with_nobody)
 	ASSERT_EQ(0, tw_reap(child));
 	if (self->found.refs >= 0)
 		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs + 1));
-	tw_sleep_ms(100);
+	tw_sleep_ms(500);
 
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
@@ -80,7 +80,7 @@ static int watch(int fd, __u32 events)
 #define DEAD	(EPOLLHUP | EPOLLERR)
 
 /* DESTROY wakes all sleepers, in read, poll and epoll, and each gets the reason. */
-TEST_F(named, destroying_wakes_all)
+TEST_F_TIMEOUT(named, destroying_wakes_all, LONG)
 {
 	struct tw_sleeper sleepers[15];
 	int n = 0, common;

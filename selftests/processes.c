@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "tw_fault.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
@@ -746,69 +745,6 @@ TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
 	expect_nothing_lost(_metadata, self, enter_freezer, freeze_one);
 	for (int i = 0; i < VICTIMS; i++)
 		EXPECT_TRUE(remove_freezer(i));
-}
-
-/*
- * Returns a page on which the kernel waits forever, for no program serves its
- * userfaultfd.
- */
-static void *page_that_never_comes(size_t size)
-{
-	void *page = tw_new_pages(size);
-
-	return tw_open_userfaultfd(page, size) < 0 ? NULL : page;
-}
-
-static int read_into_nothing(FIXTURE_DATA(processes) *self, int i)
-{
-	int fd = open_wheel(self, O_RDONLY);
-	size_t size = sysconf(_SC_PAGESIZE);
-	void *page = page_that_never_comes(size);
-
-	if (!page)
-		return 77;
-	return read(fd, page, size) < 0 ? 1 : 2;
-}
-
-/*
- * P5: a reader that waits for its memory takes nothing from other processes. Another
- * process gets all tokens at once. The waiting process is killed and has got none.
- */
-TEST_F(processes, killed_while_it_waits_for_memory)
-{
-	enum { DUE = 40, SLOW = 0, OTHER = 1 };
-	struct shared *shared = self->shared;
-	struct timewheel_info info;
-	int fd;
-
-	ASSERT_EQ(0, create_wheel(self, TIMEWHEEL_CLOCK_MANUAL, TW_MS));
-	fd = open_wheel(self, O_RDWR | O_NONBLOCK);
-	ASSERT_LE(0, fd);
-	ASSERT_TRUE(register_at(shared, fd, 0, DUE, TW_MS));
-	ASSERT_EQ(0, tw_advance(fd, 1));
-	ASSERT_TRUE(start(self, SLOW, read_into_nothing));
-	do {
-		tw_sleep_ms(1);
-		if (has_ended(self, SLOW)) {
-			ASSERT_EQ(77, reap(self, SLOW));
-			SKIP(return, "no userfaultfd for faults of the kernel");
-		}
-		ASSERT_EQ(0, tw_info(fd, &info));
-	} while (!info.put_back);
-	EXPECT_EQ((__u64)DUE, info.put_back);
-	EXPECT_EQ((__u64)DUE, info.pending);
-	EXPECT_EQ(0ULL, info.taken);
-
-	ASSERT_TRUE(start(self, OTHER, block_in_read));
-	ASSERT_TRUE(wait_for_count(&shared->delivered, DUE));
-	tw_wait_asleep(self->child[OTHER]);
-	ASSERT_EQ(-1, end(self, SLOW));
-	ASSERT_TRUE(register_at(shared, fd, DUE, 1, TW_MS));
-	ASSERT_TRUE(wait_for_count(&shared->delivered, DUE + 1));
-	EXPECT_TRUE(each_ended_once(shared, DUE + 1));
-	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0ULL, info.pending + info.taken);
-	EXPECT_EQ((__u64)DUE + 1, info.delivered);
 }
 
 /* The tests from here on give an open wheel to another process. */
