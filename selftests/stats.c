@@ -6,8 +6,6 @@
 #define _GNU_SOURCE
 #include <linux/magic.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
