@@ -40,33 +40,40 @@ lane_jobs()
 		make -s -C userspace/http OUTPUT="$out/jobs/http" DAEMONS="$build" "$@"
 	}
 	attempt "twjob-http builds without a warning" http CFLAGS="-O2 -g -Werror"
-	# These tests sleep most of the time, on the host, and can run beside a guest.
-	{
-		for host in postgresql takeover play sockets clients process; do
-			planned make -s -C userspace/daemons OUTPUT="$build" check-$host
-		done
-		planned make -s -C userspace/node check-jobs OUTPUT="$out/jobs/node" \
-			DAEMONS="$build"
-		planned http check
-	} >"$out/jobs/host" &
-	make -s -C userspace/daemons OUTPUT="$build" check-jobs
-	wait
-	cat "$out/jobs/host"
-	make -s -C userspace/daemons OUTPUT="$build" check-wheels
-	attempt "the benchmark can make a store" \
-		make -s -C userspace/bench/jobs OUTPUT="$build" check
 	twjob()
 	{
 		make -s -C userspace/twjob OUTPUT="$out/jobs/twjob" "$@"
 	}
 	attempt "twjob builds without a warning" twjob CFLAGS="-O2 -g -Werror"
-	planned twjob check
 	web()
 	{
 		make -s -C userspace/web OUTPUT="$out/jobs/web" "$@"
 	}
 	attempt "twjob-web builds without a warning" web CFLAGS="-O2 -g -Werror"
-	planned web check DAEMONS="$build" TWJOB="$out/jobs/twjob"
-	planned make -s -C userspace/calendar OUTPUT="$out/jobs" check
+	on_host()
+	{
+		for host; do
+			planned make -s -C userspace/daemons OUTPUT="$build" check-$host
+		done
+	}
+	# These tests sleep most of the time, on the host, and can run beside a guest.
+	{
+		on_host postgresql clients process
+		planned twjob check
+		planned web check DAEMONS="$build" TWJOB="$out/jobs/twjob"
+		planned make -s -C userspace/calendar OUTPUT="$out/jobs" check
+	} >"$out/jobs/host" &
+	{
+		on_host sockets takeover play
+		planned make -s -C userspace/node check-jobs OUTPUT="$out/jobs/node" \
+			DAEMONS="$build"
+		planned http check
+		attempt "the benchmark can make a store" \
+			make -s -C userspace/bench/jobs OUTPUT="$build" check
+	} >"$out/jobs/host.more" &
+	make -s -C userspace/daemons OUTPUT="$build" check-jobs
+	make -s -C userspace/daemons OUTPUT="$build" check-wheels
 	twjob guest-tests DAEMONS="$build" VM_OPTIONS="-t 570 -o $out/jobs/guest"
+	wait
+	cat "$out/jobs/host" "$out/jobs/host.more"
 }

@@ -93,9 +93,6 @@ static inline redisContext *connect_daemon(void)
 	return NULL;
 }
 
-/* A test can name a store that has no file instead. */
-static const char *test_store = STORE;
-
 static inline void write_config(const char *more)
 {
 	FILE *file = fopen(DIR "/config", "w");
@@ -103,13 +100,10 @@ static inline void write_config(const char *more)
 	if (!file)
 		abort();
 	fprintf(file, "listen = %s\nlisten = 127.0.0.1:%d\nstore = %s\n"
-		"wheel-prefix = %s\n%s%s", SOCKET, PORT, test_store, PREFIX, more,
+		"wheel-prefix = %s\n%s%s", SOCKET, PORT, STORE, PREFIX, more,
 		strstr(more, "password") ? "" : "password = none\n");
 	fclose(file);
 }
-
-/* The daemons write their messages to this file, or to the tests' standard error if it is 0. */
-static int daemon_log;
 
 static inline pid_t start_daemon(void)
 {
@@ -119,8 +113,6 @@ static inline pid_t start_daemon(void)
 		return pid;
 	/* The daemon must not outlive its test, however the test ends. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (daemon_log)
-		dup2(daemon_log, STDERR_FILENO);
 	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
 	_exit(127);
 }
@@ -350,42 +342,6 @@ static inline bool comes_to(redisContext *client, const char *queue,
 	}
 	printf("# %s is %lld\n", name, figure(client, queue, name));
 	return false;
-}
-
-/* Takes and acks all due jobs. Returns how many different bodies there were. */
-static inline int take_all(redisContext *client, int most)
-{
-	char *seen = calloc(most, 1);
-	int count = 0;
-
-	for (;;) {
-		redisReply *reply = say(client, "TW.TAKE q COUNT 500 BLOCK 300");
-		size_t n = reply ? reply->elements : 0;
-
-		for (size_t i = 0; i < n; i++) {
-			struct taken taken;
-			int body;
-
-			read_taken(reply->element[i], &taken);
-			body = atoi(taken.body);
-			if (body >= 0 && body < most && !seen[body]++)
-				count++;
-			redisAppendCommand(client, "TW.ACK q %s", taken.receipt);
-		}
-		for (size_t i = 0; i < n; i++) {
-			redisReply *answer = NULL;
-
-			redisGetReply(client, (void **)&answer);
-			if (number_of(answer) != 1)
-				count = -most;
-		}
-		if (reply)
-			freeReplyObject(reply);
-		if (!n)
-			break;
-	}
-	free(seen);
-	return count;
 }
 
 #endif /* JOBS_H */

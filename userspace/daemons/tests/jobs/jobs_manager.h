@@ -55,32 +55,6 @@ static inline int next_kept_file(int notify, char *queue)
 	return -1;
 }
 
-/* Returns the kept file of the queue "q". */
-static inline int kept_file(int notify)
-{
-	char queue[32] = "";
-	int fd;
-
-	do {
-		fd = next_kept_file(notify, queue);
-	} while (fd >= 0 && strcmp(queue, "q"));
-	return fd;
-}
-
-/* Returns how many messages with this text have come. */
-static inline int count_messages(int notify, const char *line)
-{
-	char text[256];
-	ssize_t length;
-	int count = 0;
-
-	while ((length = recv(notify, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0) {
-		text[length] = '\0';
-		count += !!strstr(text, line);
-	}
-	return count;
-}
-
 /* Starts the daemon as the service manager does, with @names of files that are separated by ":". */
 static inline pid_t start_with_files(const char *names, const int *kept, int count)
 {
@@ -103,11 +77,6 @@ static inline pid_t start_with_files(const char *names, const int *kept, int cou
 		dup2(100 + i, 3 + i);
 	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
 	_exit(127);
-}
-
-static inline pid_t start_with_file(int kept)
-{
-	return start_with_files(PREFIX "q", &kept, 1);
 }
 
 #endif /* JOBS_MANAGER_H */

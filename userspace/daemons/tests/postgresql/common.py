@@ -17,7 +17,7 @@ import traceback
 
 output = pathlib.Path(sys.argv[1])
 folder = pathlib.Path(os.environ["PGHOST"])
-program = output / "twjobd-postgresql"
+program = output / os.environ.get("TWJOBD", "twjobd-postgresql")
 tests, failed = 0, False
 
 

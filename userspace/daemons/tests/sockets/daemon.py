@@ -10,19 +10,23 @@ import shlex
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "postgresql"))
-shared = sys.argv[2:] == ["postgresql"]
-if not shared:
-    os.environ["PGHOST"] = tempfile.mkdtemp()
+shared = sys.argv[2] == "postgresql"
+server = os.environ.get("PGHOST")
+# Each process has a folder of its own.
+os.environ["PGHOST"] = tempfile.mkdtemp()
 from common import *
 
-TOP = pathlib.Path(__file__).resolve().parents[4]
+atexit.register(shutil.rmtree, folder)
+if shared:
+    os.environ["PGHOST"] = server
+
+TOP = pathlib.Path(__file__).parent / "../../../.."
 PASSWORD = "correct horse"
 ZONES = folder / "zones"
 ZONES.mkdir()
@@ -30,13 +34,11 @@ each_store = test
 if shared:
     def test(name):
         return lambda function: None
-else:
-    atexit.register(shutil.rmtree, folder)
 
 
 def new_database():
-    name = f"jobs{Daemon.count}"
-    where = f"postgresql:///{name}?host={folder}&user=postgres"
+    name = f"jobs{os.getpid()}_{Daemon.count}"
+    where = f"postgresql:///{name}?host={server}&user=postgres"
     subprocess.run(["createdb", name], check=True)
     init_database(where).check_returncode()
     return where
@@ -65,7 +67,7 @@ class Tcp(Client):
 class Daemon(Node):
     """A daemon with these lines in its configuration. A daemon that a failed test has left does
     not disturb other tests."""
-    count = 0
+    count, wheels = 0, "process"
 
     def __init__(self, *lines, store="memory", environment=None, name="daemon", first=None):
         Daemon.count += 1
@@ -80,13 +82,15 @@ class Daemon(Node):
     def start(self):
         config = folder / "config"
         # A client that connects to the last address finds all addresses open.
-        config.write_text("\n".join([f"store = {self.store}", "wheels = process",
+        config.write_text("\n".join([f"store = {self.store}", f"wheels = {self.wheels}",
                                      *self.lines, f"listen = {self.path}"]) + "\n")
         self.log = open(folder / f"{self.name}.log", "w")
-        self.process = subprocess.Popen([program, "-c", config], stderr=self.log,
-                                        env=self.environment)
+        self.process = self.popen([program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
         eventually(lambda: self.process.poll() is not None or self.can_connect(), 30)
+
+    def popen(self, command, **more):
+        return subprocess.Popen(command, env=self.environment, **more)
 
     def memory(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
@@ -99,6 +103,7 @@ def rows(daemon, *tables):
         return [int(subprocess.run(["psql", "-qtAX", daemon.store, "-c",
                                     f"select count(*) from timewheel.{table}"], check=True,
                                    capture_output=True).stdout) for table in tables]
+    import sqlite3
     with sqlite3.connect(f"file:{daemon.store}?mode=ro", uri=True) as db:
         return [db.execute(f"select count(*) from {t}").fetchone()[0] for t in tables]
 

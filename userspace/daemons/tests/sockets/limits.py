@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Tests of LIMIT and RATE.
+import os
+import resource
 import signal
 import socket
 import time
@@ -138,3 +140,49 @@ def _(daemon):
     same(daemon("TW.CREATE", "q", "LIMIT", 65536, "RATE", 1000000, 604800), "+OK")
     put(daemon, 1, "GROUP", "g" * 255)
     assert take(daemon)
+
+
+@test("J5: so many connections put and take at once, and one more is refused by name")
+def _():
+    # Root has 16 further places.
+    most = 10000 + 16 * (os.getuid() == 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert hard > most + 1000, f"this test needs {most + 1000} open files"
+
+    @with_queue()
+    def inner(daemon):
+        clients = [daemon.client, *(Client(daemon.path) for _ in range(most - 1))]
+        # This client sends nothing, because its connection may already be closed.
+        same(Client(daemon.path).answer()[:5], "-FULL")
+        for client in clients[:1000]:
+            client.send("TW.PUT", "q", "x")
+        jobs = {client.answer() for client in clients[:1000]}
+        for client in clients[:1000]:
+            client.send("TW.TAKE", "q")
+        same({client.answer()[0][1] for client in clients[:1000]}, jobs)
+        for client in clients[1:]:
+            client.file.close()
+            client.socket.close()
+        assert eventually(lambda: Client(daemon.path)("PING") == "+PONG", 10)
+        same(figure(daemon, "q", b"held"), 1000)
+    try:
+        inner()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@test("figures of a large queue are right in the end")
+@with_queue()
+def _(daemon):
+    at_once(daemon, *[("TW.PUT", "q", "x", "IN", 10000)] * 12000)
+    same(figure(daemon, "q", b"due"), 0)
+    put(daemon, 3, "AT", 1000)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 3, 10)
+    time.sleep(0.3)
+    assert figure(daemon, "q", b"oldest_ms") >= 300
+    put(daemon, 5)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 8, 10)
+    for _ in range(8):
+        same(daemon("TW.ACK", "q", take(daemon)[1]), 1)
+    same([figure(daemon, "q", name) for name in (b"due", b"oldest_ms")], [0, 0])

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Tests of what a kill, a planned restart and a store that cannot be written leave.
+import contextlib
 import resource
 import signal
 import socket
+import sqlite3
 import time
 
 from daemon import *
@@ -227,3 +229,89 @@ def _(daemon):
     daemon.start()
     assert daemon("TW.ACK", "q", receipt).startswith("-STALE")
     same(take(daemon)[0], job)
+
+
+@test("J4: after a reboot all jobs are loaded, and come when they are due, as they were")
+@with_queue(store=folder / "reboot")
+def _(daemon):
+    put(daemon, 1)
+    same(daemon("TW.BURY", "q", take(daemon)[1]), "+OK")
+    put(daemon, 1)
+    held, receipt, *_ = take(daemon)
+    for i in range(5):
+        assert all(job[1] == b"NEW" for job in at_once(daemon, *[
+            ("TW.PUT", "q", "x", "IN", 10000, "KEY", f"key-{1000 * i + j}") for j in range(1000)]))
+    job = put(daemon, 3, "IN", 10000)[2]
+    daemon.stop(signal.SIGKILL)
+    daemon.start()
+    # By its number a job is known at once. By its key it may still be loading.
+    same(daemon("TW.MOVE", "q", job, "IN", 0), 1)
+    assert eventually(lambda: figure(daemon, "q", b"loading") == 0, 30)
+    same(counts(daemon), [5005, 5004, 0, 1])
+    assert daemon("TW.ACK", "q", receipt).startswith("-STALE")
+    same(daemon("TW.CANCELKEY", "q", "key-4999"), 1)
+    same(daemon("TW.PUT", "q", "again", "KEY", "key-0")[1], b"EXISTS")
+    # The job that was held when the machine went down is handed out again.
+    same(sorted((take(daemon)[0], take(daemon)[0])), [held, job])
+    takes_nothing(daemon)
+
+
+@test("a daemon that is killed within a drop ends the drop at its next start")
+@with_daemon(store=folder / "dropped")
+def _(daemon):
+    same(daemon("TW.CREATE", "gone"), "+OK")
+    daemon.stop(signal.SIGKILL)
+    with contextlib.closing(sqlite3.connect(daemon.store)) as db:
+        db.execute("update queue set dropped = 1 where name = 'gone'")
+        db.commit()
+    daemon.start()
+    assert daemon("TW.PUT", "gone", "x").startswith("-NOQUEUE")
+    # A new queue with this name is another one.
+    same(daemon("TW.CREATE", "gone"), "+OK")
+    put(daemon, 1, "IN", 1000, queue="gone")
+    same(daemon("TW.DROP", "gone"), "+OK")
+
+
+@test("a daemon that has stood still hands out each job once")
+@with_queue()
+def _(daemon):
+    jobs = put(daemon, 10, "IN", 0.5)
+    daemon.send_signal(signal.SIGSTOP)
+    daemon.client.socket.sendall(encoded(("TW.PUT", "q", "x", "IN", 0.1)) * 10)
+    time.sleep(1)
+    daemon.send_signal(signal.SIGCONT)
+    jobs += [daemon.client.answer() for _ in range(10)]
+    taken = [take(daemon) for _ in jobs]
+    same(sorted(job[0] for job in taken), sorted(jobs))
+    same([daemon("TW.ACK", "q", job[1]) for job in taken], [1] * 20)
+    same((counts(daemon), figure(daemon, "q", b"delivered")), ([0] * 4, 20))
+
+
+def move_all(daemon, first, count):
+    same(set(at_once(daemon, *[("TW.MOVE", "q", first + i, "IN", 5000) for i in range(count)])),
+         {1})
+
+
+@test("J5: the store stays small when jobs are moved, and gives room back when they end")
+@with_queue(store=folder / "small")
+def _(daemon):
+    def size():
+        return daemon.store.stat().st_size
+
+    count = 2000
+    first = at_once(daemon, *[("TW.PUT", "q", "x" * 50, "IN", 10000)] * count)[0]
+    move_all(daemon, first, count)
+    # A start writes the log back.
+    restart(daemon, signal.SIGKILL)
+    before = size()
+    for _ in range(10):
+        move_all(daemon, first, count)
+    assert (folder / "small-wal").stat().st_size <= 6 << 20
+    restart(daemon, signal.SIGKILL)
+    print(f"# {count} jobs: {before} bytes, after all have been moved 10 times {size()}")
+    # Pages of a tree that changes in no order are 69 % full. A tree in order takes 1/1.45 of
+    # their room.
+    assert size() <= before * 1.5
+    # Room is given back, also by a daemon with nothing to do.
+    same(set(at_once(daemon, *[("TW.CANCEL", "q", first + i) for i in range(count)])), {1})
+    assert eventually(lambda: size() <= before / 2, 20), size()
