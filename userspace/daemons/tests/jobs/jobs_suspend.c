@@ -2,7 +2,7 @@
 /*
  * The machine is suspended to RAM. Jobs that came due meanwhile are handed out when the machine
  * goes on, and so is a job whose lease has ended: each job comes once, and none early. The
- * machine's own clock wakes the machine. It has to be the first sleep of its guest, because a second
+ * machine's own clock wakes the machine. The test needs a guest of its own, because a second
  * sleep is not reliable on an emulated machine.
  */
 #include "jobs.h"
