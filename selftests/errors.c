@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "tw_test.h"
+#include "tw_commands.h"
 
 #define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
 #define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
@@ -79,56 +79,44 @@ TEST_F(errors, register_eexist)
 }
 
 /* A deadline that does not fit is refused, never taken for "at once". */
-TEST_F(errors, register_erange)
+TEST_F(errors, deadline_erange)
 {
 	/* The time last + 1 is rounded up to the first tick beyond 2^63 ns. */
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
 	const __u64 times[] = {
 		last + 1, S64_LAST - 1, S64_LAST, S64_LAST + 1, S64_LAST + 2,
 		U64_LAST - TW_SEC, U64_LAST - 1, U64_LAST,
+		/* These values would fit as times, but not as delays from tick 10 on. */
+		last, last - 10 * TW_SEC + 1,
 	};
+	struct timewheel_token token;
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ABSENT,
-				.time = times[i]);
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
 				.id = ABSENT, .time = times[i]);
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 				.id = ABSENT, .time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
+				.time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE,
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
+				.handle = self->handle, .time = times[i]);
+		if (times[i] <= last)
+			continue;
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ABSENT,
+				.time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = times[i]);
 	}
-	/* These values would fit as times, but not as delays from tick 10 on. */
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
-			.time = last);
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
-			.time = last - 10 * TW_SEC + 1);
-
 	EXPECT_EQ(0, tw_register_at(self->fd, ABSENT, last, 0));
 	EXPECT_EQ(0, tw_register(self->fd, ABSENT + 1, last - 10 * TW_SEC, 0,
 				 NULL));
-}
-
-TEST_F(errors, last_tick)
-{
-	struct timewheel_token token;
-	struct timewheel_event event;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	const __u64 tick = 100000;
-
-	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick, 10, 0,
-			      TIMEWHEEL_MAX_TICK - 1));
-	EXPECT_EQ(-ERANGE, tw_ret(tw_register_at(fd, 1, TIMEWHEEL_MAX_TICK *
-						 tick + 1, 0)));
-	EXPECT_EQ(-ERANGE, tw_ret(tw_register(fd, 1, tick + 1, 0, NULL)));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
-	EXPECT_EQ(0, tw_register(fd, 1, tick, 0, NULL));
-	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
-	EXPECT_EQ(-ERANGE, tw_ret(tw_advance(fd, TIMEWHEEL_MAX_TICK + 1)));
-	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
-	EXPECT_EQ(0, tw_advance(fd, TIMEWHEEL_MAX_TICK));
-	EXPECT_EQ(1, tw_read(fd, &event, 1));
-	EXPECT_EQ(TIMEWHEEL_MAX_TICK * tick, event.deadline);
-	close(fd);
+	/* A refused move has not changed the timeout either. */
+	EXPECT_EQ(0, tw_touch(self->fd, 0, WITNESS));
+	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &token));
+	EXPECT_EQ(110 * TW_SEC, token.deadline);
+	EXPECT_EQ(100 * TW_SEC, token.timeout);
 }
 
 TEST_F(errors, register_enospc)
@@ -203,38 +191,6 @@ TEST_F(errors, no_such_token)
 						 dead[j], &token)));
 	}
 	expect_unchanged();
-}
-
-/* A token whose event was read is gone by its id and by its handle. */
-TEST_F(errors, no_such_token_after_its_event)
-{
-	struct timewheel_event event;
-	struct timewheel_token token;
-	__u64 handle;
-
-	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, &handle));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(handle, event.handle);
-	for (__u32 code = 0; code <= TIMEWHEEL_OP_CANCEL; code++) {
-		if (code == TIMEWHEEL_OP_REGISTER ||
-		    code == TIMEWHEEL_OP_TOUCH_OR_REGISTER)
-			continue;
-		EXPECT_EQ(-ENOENT, tw_ret(tw_key_op(self->fd, code, 0, ABSENT,
-						    TW_SEC)));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_key_op(self->fd, code,
-						    TIMEWHEEL_OPF_BY_HANDLE, handle,
-						    TW_SEC)));
-	}
-	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					   handle)));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ABSENT, &token)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					 handle, &token)));
-	ASSERT_EQ(0, tw_register(self->fd, ABSENT, TW_SEC, 0, NULL));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					    handle)));
-	EXPECT_EQ(0, tw_cancel(self->fd, 0, ABSENT));
 }
 
 TEST_F(errors, flags_that_do_not_go_with_the_operation)
@@ -413,42 +369,6 @@ TEST_F(errors, touch_many_stops_at_the_first_error)
 			     beyond, -ERANGE);
 }
 
-TEST_F(errors, touch_many_counts)
-{
-	const __u32 too_many[] = {
-		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x20000001, 0x7fffffff,
-		0x80000000, 0xffffffff,
-	};
-	__u64 *keys = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*keys));
-	struct timewheel_touch_many many = { .size = sizeof(many) };
-	struct timewheel_info info;
-	__u32 done = 7;
-
-	ASSERT_NE(NULL, keys);
-	for (__u32 i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
-		keys[i] = WITNESS;
-	many.keys = (__u64)(uintptr_t)keys;
-	for (size_t i = 0; i < ARRAY_SIZE(too_many); i++) {
-		many.count = too_many[i];
-		many.done = 0xcccc;
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY,
-						&many)));
-		EXPECT_EQ(0xccccU, many.done);
-	}
-	/* A call for no key needs no array. */
-	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, NULL, 0, &done));
-	EXPECT_EQ(0U, done);
-	expect_unchanged();
-
-	/* A call may touch the same token as often as it likes. */
-	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, keys, TIMEWHEEL_MAX_BATCH,
-				   &done));
-	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ((__u64)TIMEWHEEL_MAX_BATCH, info.touched);
-	free(keys);
-}
-
 /*
  * REGISTER_MANY gives each entry, wherever in the array the entry is, the result that a
  * REGISTER of its own would have had, and carries out all other entries.
@@ -592,43 +512,6 @@ TEST_F(errors, cancel_many_has_a_result_for_each)
 		EXPECT_EQ(i == 0 || i == 64 ? 0 : -ESTALE, results[i]);
 }
 
-/* Neither call does anything if the count is too large; a count of 0 needs no array. */
-TEST_F(errors, counts_of_many)
-{
-	const __u32 too_many[] = {
-		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x20000001, 0x7fffffff,
-		0x80000000, 0xffffffff,
-	};
-	struct timewheel_register_many add = { .size = sizeof(add) };
-	struct timewheel_cancel_many end = { .size = sizeof(end) };
-	struct timewheel_entry entry = { .id = ABSENT };
-	__u64 key = WITNESS;
-	__s32 result;
-
-	add.entries = (__u64)(uintptr_t)&entry;
-	end.keys = (__u64)(uintptr_t)&key;
-	end.results = (__u64)(uintptr_t)&result;
-	for (size_t i = 0; i < ARRAY_SIZE(too_many); i++) {
-		add.count = too_many[i];
-		add.done = 0xcccc;
-		end.count = too_many[i];
-		end.done = 0xcccc;
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_REGISTER_MANY,
-						&add)));
-		EXPECT_EQ(0xccccU, add.done);
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_CANCEL_MANY,
-						&end)));
-		EXPECT_EQ(0xccccU, end.done);
-	}
-	add = (struct timewheel_register_many) { .size = sizeof(add), .done = 7 };
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_REGISTER_MANY, &add));
-	EXPECT_EQ(0U, add.done);
-	end = (struct timewheel_cancel_many) { .size = sizeof(end), .done = 7 };
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CANCEL_MANY, &end));
-	EXPECT_EQ(0U, end.done);
-	expect_unchanged();
-}
-
 /*
  * The arrays end where no memory follows: the entries before the fault are done and
  * counted.
@@ -678,30 +561,6 @@ TEST_F(errors, many_that_meet_a_fault)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(self->before.info.pending + there - 20, info.pending);
 	munmap(map, page);
-}
-
-TEST_F(errors, move_erange)
-{
-	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
-	const __u64 times[] = {
-		last + 1, S64_LAST, S64_LAST + 1, U64_LAST - TW_SEC, U64_LAST,
-	};
-	struct timewheel_token token;
-
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
-				.time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE,
-				.flags = TIMEWHEEL_OPF_BY_HANDLE,
-				.handle = self->handle, .time = times[i]);
-	}
-	/* A refused move has not changed the timeout either. */
-	EXPECT_EQ(0, tw_touch(self->fd, 0, WITNESS));
-	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &token));
-	EXPECT_EQ(110 * TW_SEC, token.deadline);
-	EXPECT_EQ(100 * TW_SEC, token.timeout);
 }
 
 /* A timeout that is too long is refused with any deadline, even if no touch comes. */
@@ -810,14 +669,7 @@ TEST_F(errors, handles_of_other_wheels)
 	__u64 handles[WHEELS];
 
 	for (int i = 0; i < WHEELS; i++) {
-		struct timewheel_setup setup = {
-			.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
-			.slots = 60, .tick = TW_SEC, .max_tokens = 10,
-			.lease = i % 2 * 30 * TW_SEC, .max_held = i % 2 * 10,
-		};
-
-		fds[i] = TW_OPEN(O_RDWR | O_NONBLOCK);
-		ASSERT_EQ(0, ioctl(fds[i], TIMEWHEEL_IOC_SETUP, &setup));
+		fds[i] = TW_OPEN_WHEEL(.lease = i % 2 * 30 * TW_SEC);
 		ASSERT_EQ(0, tw_register(fds[i], WITNESS, 10 * TW_SEC, 0,
 					 &handles[i]));
 		different += handles[i] != handles[0];
@@ -849,45 +701,6 @@ TEST_F(errors, handles_of_other_wheels)
 	}
 	for (int i = 0; i < WHEELS; i++)
 		close(fds[i]);
-}
-
-/*
- * A NACK too far ahead is refused; a delivery of WITNESS is out, on a wheel with
- * leases.
- */
-TEST_F(errors, nack_erange)
-{
-	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
-	const __u64 times[] = {
-		last + 1, S64_LAST, S64_LAST + 1, U64_LAST - TW_SEC, U64_LAST,
-	};
-	struct timewheel_setup setup = {
-		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
-		.slots = 60, .tick = TW_SEC, .max_tokens = CAPACITY,
-		.lease = 30 * TW_SEC, .max_held = CAPACITY,
-	};
-	struct timewheel_event event;
-
-	close(self->fd);
-	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_SETUP, &setup));
-	ASSERT_EQ(0, tw_register(self->fd, WITNESS, 10 * TW_SEC, 7, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 10));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_NACK, .id = WITNESS,
-				.delivery = 1, .time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_NACK, .id = WITNESS,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .delivery = 1,
-				.time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_NACK,
-				.flags = TIMEWHEEL_OPF_BY_HANDLE,
-				.handle = event.handle, .delivery = 1,
-				.time = times[i]);
-	}
-	/* A refused NACK has not answered the delivery. */
-	EXPECT_EQ(0, tw_ack(self->fd, &event));
 }
 
 TEST_F(errors, wheel_without_ids)
@@ -1361,69 +1174,131 @@ TEST_F(errors, bad_element_of_a_batch)
 	}
 }
 
-TEST_F(errors, batch_einval)
+/*
+ * No command with an array does anything if the count is too large. A count of 0 needs
+ * no array, and MAX_BATCH elements are carried out.
+ */
+TEST_F(errors, counts)
 {
-	const __u32 counts[] = {
-		TIMEWHEEL_MAX_BATCH + 1, 0x7fffffff, 0x80000000, 0xffffffff,
-		/* In 32 bits these counts times 80 wrap to little. */
-		0x100000000ULL / 80 + 1, 0x0ccccccd,
+	static const __u32 too_many[] = {
+		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x20000001, 0x7fffffff,
+		0x80000000, 0xffffffff,
+		/* In 32 bits these counts times 80 or 96 wrap to little. */
+		0x100000000ULL / 80 + 1, 0x0ccccccd, 0x100000000ULL / 96 + 1, 0xaaaaaab,
 	};
-	const __u32 sizes[] = { 0, 1, 8, 72, 79, 81, 82, 84, 87, 0xffffffff };
-	struct timewheel_op ops[2];
-	struct timewheel_batch batch = {
-		.size = sizeof(batch), .ops = (__u64)(uintptr_t)ops,
+	static const struct {
+		unsigned int number;
+		size_t array, count, done;
+	} commands[] = {
+#define COMMAND(NAME, type, array)					\
+	{ TIMEWHEEL_IOC_##NAME, offsetof(struct timewheel_##type, array),	\
+	  offsetof(struct timewheel_##type, count),			\
+	  offsetof(struct timewheel_##type, done) }
+		COMMAND(BATCH, batch, ops),
+		COMMAND(TOUCH_MANY, touch_many, keys),
+		COMMAND(REGISTER_MANY, register_many, entries),
+		COMMAND(CANCEL_MANY, cancel_many, keys),
+		COMMAND(GET, get, keys),
+#undef COMMAND
 	};
 
-	fill_batch(ops, 2);
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
-		batch.count = counts[i];
-		batch.op_size = sizeof(ops[0]);
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
-						&batch))) {
-			TH_LOG("count %#x", counts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct tw_command *c = &tw_commands[_IOC_NR(commands[i].number)];
+		__u64 arg[8], old[8];
+		__u32 *count = (void *)((char *)arg + commands[i].count);
+		__u32 *done = (void *)((char *)arg + commands[i].done);
+
+		ASSERT_EQ(commands[i].number, c->number);
+		c->fill(arg);
+		*done = 0xcccc;
+		for (size_t k = 0; k < ARRAY_SIZE(too_many); k++) {
+			*count = too_many[k];
+			memcpy(old, arg, c->size);
+			EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, c->number, arg))) {
+				TH_LOG("%s: %#x", c->name, too_many[k]);
+			}
+			EXPECT_EQ(0, memcmp(old, arg, c->size));
 		}
+		*count = 0;
+		memset((char *)arg + commands[i].array, 0, sizeof(__u64));
+		EXPECT_EQ(0, ioctl(self->fd, c->number, arg)) {
+			TH_LOG("%s: no element", c->name);
+		}
+		EXPECT_EQ(0U, *done);
+		expect_unchanged();
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		batch.count = 2;
-		batch.op_size = sizes[i];
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
-						&batch))) {
-			TH_LOG("op_size %u", sizes[i]);
-		}
-		batch.count = 0;
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
-						&batch))) {
-			TH_LOG("op_size %u, no operation", sizes[i]);
-		}
-	}
-	expect_unchanged();
 }
 
-TEST_F(errors, batch_counts)
+/* As many elements as one call may have; a call may touch a token as often as it likes. */
+TEST_F(errors, largest_count)
 {
 	struct timewheel_op *ops = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*ops));
-	struct timewheel_batch none = {
-		.size = sizeof(none), .op_size = sizeof(*ops), .done = 7,
-	};
+	__u64 *keys = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*keys));
+	struct timewheel_info info;
 	__u32 done = 7;
 
-	ASSERT_NE(NULL, ops);
-	/* A batch of no operation needs no array. */
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &none));
-	EXPECT_EQ(0U, none.done);
-	expect_unchanged();
-
-	fill_batch(ops, 1);
-	EXPECT_EQ(0, tw_batch(self->fd, ops, 1, &done));
-	EXPECT_EQ(1U, done);
-	cancel_batch(self->fd, 1);
+	ASSERT_TRUE(ops && keys);
+	for (__u32 i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+		keys[i] = WITNESS;
+	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, keys, TIMEWHEEL_MAX_BATCH,
+				   &done));
+	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)TIMEWHEEL_MAX_BATCH, info.touched);
 
 	fill_batch(ops, TIMEWHEEL_MAX_BATCH);
 	EXPECT_EQ(0, tw_batch(self->fd, ops, TIMEWHEEL_MAX_BATCH, &done));
 	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
 	for (__u32 i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
 		ASSERT_EQ(i < CAPACITY - 2 ? 0 : -ENOSPC, ops[i].result);
+	free(keys);
 	free(ops);
+}
+
+/* Elements are at least as large as in the first release, at most a page, and aligned. */
+TEST_F(errors, element_sizes)
+{
+	static const struct {
+		unsigned int number;
+		size_t size, count;
+		__u32 first;	/* size in the first release */
+	} commands[] = {
+		{ TIMEWHEEL_IOC_BATCH, offsetof(struct timewheel_batch, op_size),
+		  offsetof(struct timewheel_batch, count), 80 },
+		{ TIMEWHEEL_IOC_LIST, offsetof(struct timewheel_list, token_size),
+		  offsetof(struct timewheel_list, count), 96 },
+		{ TIMEWHEEL_IOC_GET, offsetof(struct timewheel_get, token_size),
+		  offsetof(struct timewheel_get, count), 96 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct tw_command *c = &tw_commands[_IOC_NR(commands[i].number)];
+		const __u32 first = commands[i].first;
+		const __u32 sizes[] = {
+			0, 1, 8, first - 8, first - 1, first + 1, first + 2, first + 4,
+			first + 7, 4095, sysconf(_SC_PAGESIZE) + 8, 0x7ffffff8,
+			0xffffffff,
+		};
+
+		for (size_t k = 0; k < 2 * ARRAY_SIZE(sizes); k++) {
+			__u64 arg[8], old[8];
+
+			c->fill(arg);
+			*(__u32 *)((char *)arg + commands[i].size) = sizes[k / 2];
+			/* The size is checked even if there is no element. */
+			if (k % 2)
+				*(__u32 *)((char *)arg + commands[i].count) = 0;
+			memcpy(old, arg, c->size);
+			memset(tw_tokens, 0xcc, sizeof(tw_tokens));
+			EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, c->number, arg))) {
+				TH_LOG("%s: elements of %u bytes", c->name,
+				       sizes[k / 2]);
+			}
+			EXPECT_EQ(0, memcmp(old, arg, c->size));
+			EXPECT_EQ(0xccccccccU, tw_tokens[0].state);
+		}
+		expect_unchanged();
+	}
 }
 
 /*
@@ -1482,33 +1357,36 @@ TEST_F(errors, batch_of_larger_elements)
  */
 TEST_F(errors, one_token_twice_in_a_batch)
 {
-	struct timewheel_op ops[10];
+	static const struct {
+		__u32 code;
+		int result;
+	} cases[] = {
+		{ TIMEWHEEL_OP_REGISTER, 0 },
+		{ TIMEWHEEL_OP_REGISTER, -EEXIST },
+		{ TIMEWHEEL_OP_TOUCH, 0 },
+		{ TIMEWHEEL_OP_TOUCH, 0 },
+		{ TIMEWHEEL_OP_CANCEL, 0 },
+		{ TIMEWHEEL_OP_CANCEL, -ENOENT },
+		{ TIMEWHEEL_OP_TOUCH, -ENOENT },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_RES_REGISTERED },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0 },
+		{ TIMEWHEEL_OP_CANCEL, 0 },
+	};
+	struct timewheel_op ops[ARRAY_SIZE(cases)];
 	__u32 done;
 
-	fill_batch(ops, 10);
-	for (__u32 i = 0; i < 10; i++)
+	fill_batch(ops, ARRAY_SIZE(cases));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		ops[i].id = 1000;
-	ops[1].code = TIMEWHEEL_OP_REGISTER;
-	ops[2].code = TIMEWHEEL_OP_TOUCH;
-	ops[3].code = TIMEWHEEL_OP_TOUCH;
-	ops[4].code = TIMEWHEEL_OP_CANCEL;
-	ops[5].code = TIMEWHEEL_OP_CANCEL;
-	ops[6].code = TIMEWHEEL_OP_TOUCH;
-	ops[7].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
-	ops[8].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
-	ops[9].code = TIMEWHEEL_OP_CANCEL;
-	EXPECT_EQ(0, tw_batch(self->fd, ops, 10, &done));
-	EXPECT_EQ(10U, done);
-	EXPECT_EQ(0, ops[0].result);
-	EXPECT_EQ(-EEXIST, ops[1].result);
-	EXPECT_EQ(0, ops[2].result);
-	EXPECT_EQ(0, ops[3].result);
-	EXPECT_EQ(0, ops[4].result);
-	EXPECT_EQ(-ENOENT, ops[5].result);
-	EXPECT_EQ(-ENOENT, ops[6].result);
-	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, ops[7].result);
-	EXPECT_EQ(0, ops[8].result);
-	EXPECT_EQ(0, ops[9].result);
+		ops[i].code = cases[i].code;
+	}
+	EXPECT_EQ(0, tw_batch(self->fd, ops, ARRAY_SIZE(cases), &done));
+	EXPECT_EQ(ARRAY_SIZE(cases), done);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		EXPECT_EQ(cases[i].result, ops[i].result) {
+			TH_LOG("operation %zu", i);
+		}
+	}
 	EXPECT_NE(ops[0].handle, ops[7].handle);
 
 	fill_batch(ops, 3);
@@ -1711,22 +1589,12 @@ TEST_F(errors, signal_amid_many_touches)
 
 TEST_F(errors, list_einval)
 {
-	const __u32 sizes[] = {
-		0, 1, 8, 88, 95, 97, 98, 100, 103, 4095, 0x7ffffff8, 0xffffffff,
-	};
-	struct timewheel_token tokens[2], untouched[2];
+	struct timewheel_token tokens[2];
 
-	memset(tokens, 0xcc, sizeof(tokens));
-	memset(untouched, 0xcc, sizeof(untouched));
 	expect_list_error(-EINVAL, .count = 0);
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		expect_list_error(-EINVAL, .token_size = sizes[i]);
-	expect_list_error(-EINVAL,
-			  .token_size = sysconf(_SC_PAGESIZE) + 8);
 	/* No listing has given these cursors. */
 	expect_list_error(-EINVAL, .cursor = TIMEWHEEL_NEVER - 1);
 	expect_list_error(-EINVAL, .cursor = 1ULL << 63);
-	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
 }
 
 /*
@@ -1798,106 +1666,35 @@ TEST_F(errors, list_efault)
 	EXPECT_EQ(0, memcmp(tokens, again, sizeof(tokens)));
 }
 
-/*
- * The GET is valid but for the given fields, and its structure stays as it was. Only a
- * GET that ends at a fault changes @done: it tells for how many keys, at most @most,
- * tokens were written.
- */
-#define expect_get(expected, most, ...) do {				\
-	struct timewheel_get get_ = {					\
-		.size = sizeof(get_), .keys = (__u64)(uintptr_t)keys,	\
-		.tokens = (__u64)(uintptr_t)tokens, .count = 2,		\
-		.token_size = sizeof(tokens[0]), .done = 0xcccc,	\
-		__VA_ARGS__ };						\
-	struct timewheel_get old_ = get_;				\
-									\
-	EXPECT_EQ(expected, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_GET, &get_))); \
-	if (expected == -EFAULT) {					\
-		EXPECT_GE(most, get_.done);				\
-		old_.done = get_.done;					\
-	}								\
-	EXPECT_EQ(0, memcmp(&old_, &get_, sizeof(old_)));		\
-	expect_unchanged();						\
-} while (0)
-
-#define expect_get_error(expected, ...) expect_get(expected, 0U, __VA_ARGS__)
-
-TEST_F(errors, get_einval)
-{
-	const __u32 sizes[] = {
-		0, 1, 8, 88, 95, 97, 98, 100, 103, 4095, 0x7ffffff8, 0xffffffff,
-	};
-	const __u32 counts[] = {
-		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x7fffffff, 0x80000000,
-		0xffffffff,
-		/* In 32 bits these counts times 96 wrap to little. */
-		0x100000000ULL / 96 + 1, 0xaaaaaab,
-	};
-	const __u64 keys[] = { WITNESS, ABSENT };
-	struct timewheel_token tokens[2], untouched[2];
-	__u32 done = 7;
-
-	memset(tokens, 0xcc, sizeof(tokens));
-	memset(untouched, 0xcc, sizeof(untouched));
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		expect_get_error(-EINVAL, .count = counts[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		expect_get_error(-EINVAL, .token_size = sizes[i]);
-		expect_get_error(-EINVAL, .token_size = sizes[i], .count = 0);
-	}
-	expect_get_error(-EINVAL, .token_size = sysconf(_SC_PAGESIZE) + 8);
-	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
-	/* A GET of no key needs no array. */
-	EXPECT_EQ(0, tw_get_keys(self->fd, 0, NULL, 0, NULL, &done));
-	EXPECT_EQ(0U, done);
-	expect_unchanged();
-}
-
-/* Either array ends too early or is nowhere, or the array of tokens is read-only. */
+/* Either array of a GET is nowhere, or the array of tokens is read-only. */
 TEST_F(errors, get_efault)
 {
-	const size_t page_size = sysconf(_SC_PAGESIZE);
-	const size_t fit[] = { 0, 1, 7, 8, 9, 16, 38 };
-	struct timewheel_token tokens[39];
-	__u64 keys[39];
-	char *end;
+	char *end = end_of_memory(), *read_only = end - 2 * sysconf(_SC_PAGESIZE);
+	const __u64 bad[] = { 0, 8, 0xffff888000000000, U64_LAST };
+	const __u64 keys[] = { WITNESS, ABSENT };
+	struct timewheel_token tokens[2];
 
 	NEEDS_KERNEL("EFAULT");
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		keys[i] = i % 2 ? WITNESS : ABSENT;
-	end = end_of_memory();
 	ASSERT_NE(NULL, end);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(bad) + 1; i++) {
+		struct timewheel_get get = {
+			.size = sizeof(get), .keys = (__u64)(uintptr_t)keys,
+			.tokens = (__u64)(uintptr_t)read_only, .count = 2,
+			.token_size = sizeof(tokens[0]), .done = 0xcccc,
+		}, old;
 
-	for (size_t i = 0; i < ARRAY_SIZE(fit); i++) {
-		for (size_t extra = 0; extra < sizeof(tokens[0]); extra += 8) {
-			char *at = end - fit[i] * sizeof(tokens[0]) - extra;
-
-			expect_get(-EFAULT, fit[i],
-				   .tokens = (__u64)(uintptr_t)at,
-				   .count = fit[i] + 1);
-		}
-		for (size_t extra = 0; extra < sizeof(keys[0]); extra++) {
-			char *at = end - fit[i] * sizeof(keys[0]) - extra;
-
-			memcpy(at, keys, fit[i] * sizeof(keys[0]));
-			expect_get(-EFAULT, fit[i],
-				   .keys = (__u64)(uintptr_t)at,
-				   .count = fit[i] + 1);
-		}
+		if (i < 2 * ARRAY_SIZE(bad))
+			get.tokens = i % 2 ? bad[i / 2] : (__u64)(uintptr_t)tokens;
+		if (i < 2 * ARRAY_SIZE(bad) && i % 2 == 0)
+			get.keys = bad[i / 2];
+		old = get;
+		old.done = 0;
+		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_GET, &get)));
+		EXPECT_EQ(0, memcmp(&old, &get, sizeof(old)));
+		expect_unchanged();
 	}
-	expect_get_error(-EFAULT, .tokens = 0);
-	expect_get_error(-EFAULT, .tokens = 8);
-	expect_get_error(-EFAULT, .tokens = 0xffff888000000000);
-	expect_get_error(-EFAULT, .tokens = U64_LAST);
-	expect_get_error(-EFAULT,
-			 .tokens = (__u64)(uintptr_t)(end - 2 * page_size));
-	expect_get_error(-EFAULT, .keys = 0);
-	expect_get_error(-EFAULT, .keys = 8);
-	expect_get_error(-EFAULT, .keys = 0xffff888000000000);
-	expect_get_error(-EFAULT, .keys = U64_LAST);
 	/* Keys may lie in read-only memory. */
-	EXPECT_EQ(0, tw_get_keys(self->fd, 0, (void *)(end - 2 * page_size), 39,
-				 tokens, NULL));
+	EXPECT_EQ(0, tw_get_keys(self->fd, 0, (void *)read_only, 2, tokens, NULL));
 	expect_unchanged();
 }
 

@@ -21,26 +21,8 @@
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
-static int setup(int fd, struct timewheel_setup setup)
-{
-	setup.size = sizeof(setup);
-	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
-}
-
-/* The set-up of a manual wheel of 1 s ticks. The given fields replace its fields. */
-#define MANUAL(...)							\
-	((struct timewheel_setup) {					\
-		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
-		.tick = TW_SEC, .max_tokens = 1000, __VA_ARGS__ })
-
 /* A manual wheel with leases, of which one delivery may be out. */
-#define LEASED(...)	MANUAL(.lease = TW_SEC, .max_held = 1, __VA_ARGS__)
-
-#define TW_WHEEL(...) ({						\
-	int wheel_ = TW_OPEN(O_RDWR | O_NONBLOCK);			\
-	ASSERT_EQ(0, setup(wheel_, tw_hold_all(MANUAL(__VA_ARGS__))));		\
-	wheel_;								\
-})
+#define LEASED(...)	TW_MANUAL(.lease = TW_SEC, .max_held = 1, __VA_ARGS__)
 
 static void _expect_setup(struct __test_metadata *_metadata, int expected,
 			  struct timewheel_setup s, int line)
@@ -49,13 +31,13 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 	struct timewheel_info info;
 	char name[TIMEWHEEL_NAME_SIZE] = {};
 
-	EXPECT_EQ(expected, tw_ret(setup(fd, s))) {
+	EXPECT_EQ(expected, tw_ret(tw_set_up(fd, s))) {
 		TH_LOG("in line %d", line);
 	}
 	if (expected < 0) {
 		/* The file has no wheel, and can be set up now. */
 		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
-		EXPECT_EQ(0, setup(fd, MANUAL()));
+		EXPECT_EQ(0, tw_set_up(fd, TW_MANUAL()));
 	} else {
 		EXPECT_EQ(0, tw_info(fd, &info));
 		EXPECT_EQ(s.flags, info.setup_flags);
@@ -76,7 +58,7 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 }
 
 #define expect_setup(expected, ...)					\
-	_expect_setup(_metadata, expected, MANUAL(__VA_ARGS__), __LINE__)
+	_expect_setup(_metadata, expected, TW_MANUAL(__VA_ARGS__), __LINE__)
 
 #define expect_leased(expected, ...)					\
 	_expect_setup(_metadata, expected, LEASED(__VA_ARGS__), __LINE__)
@@ -127,7 +109,7 @@ TEST(bytes_of_max_held)
 	__u64 bytes[ARRAY_SIZE(max_held)];
 
 	for (size_t i = 0; i < ARRAY_SIZE(max_held); i++) {
-		int fd = TW_WHEEL(.max_tokens = 100000, .max_held = max_held[i],
+		int fd = TW_OPEN_WHEEL(.max_tokens = 100000, .max_held = max_held[i],
 				  .lease = max_held[i] ? TW_SEC : 0,
 				  .flags = TIMEWHEEL_SETUP_PERIODS);
 		struct timewheel_info info;
@@ -210,7 +192,7 @@ TEST(slack_is_not_early)
 {
 	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
 		enum { N = 50 };
-		int fd = TW_WHEEL(.clock = clock, .tick = TW_MS,
+		int fd = TW_OPEN_WHEEL(.clock = clock, .tick = TW_MS,
 				  .slack = 30 * TW_MS);
 		struct timewheel_event event;
 
@@ -230,7 +212,7 @@ TEST(slack_is_not_early)
 /* A look finds a due token, however late its slack allows the timer to be. */
 TEST(slack_of_an_earlier_token)
 {
-	int fd = TW_WHEEL(REAL, .tick = TW_MS, .slack = HOUR);
+	int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS, .slack = HOUR);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event event;
 
@@ -258,7 +240,7 @@ static __u32 state_of(int fd)
 
 TEST(control_changes_what_is_in_the_mask)
 {
-	int fd = TW_WHEEL();
+	int fd = TW_OPEN_WHEEL();
 
 	EXPECT_EQ(0U, state_of(fd));
 	for (__u32 from = 0; from <= BOTH; from++) {
@@ -280,8 +262,8 @@ TEST(control_changes_what_is_in_the_mask)
 
 TEST_F(named, control_errors)
 {
-	int fd = TW_WHEEL(), fresh = TW_OPEN(O_RDWR);
-	struct timewheel_setup s = MANUAL(.size = sizeof(s));
+	int fd = TW_OPEN_WHEEL(), fresh = TW_OPEN(O_RDWR);
+	struct timewheel_setup s = TW_MANUAL(.size = sizeof(s));
 	const char *name = self->name;
 	int reader;
 
@@ -306,7 +288,7 @@ TEST_F(named, control_errors)
 	ASSERT_EQ(0, tw_destroy_named(fresh, name));
 	close(reader);
 	reader = TW_OPEN(O_WRONLY);
-	ASSERT_EQ(0, setup(reader, MANUAL()));
+	ASSERT_EQ(0, tw_set_up(reader, TW_MANUAL()));
 	EXPECT_EQ(0, control(reader, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	close(reader);
 	close(fresh);
@@ -335,7 +317,7 @@ static void _expect_quiet(struct __test_metadata *_metadata, int fd, int line)
  */
 TEST(paused)
 {
-	int fd = TW_WHEEL();
+	int fd = TW_OPEN_WHEEL();
 	struct timewheel_event events[8];
 	struct timewheel_token token;
 
@@ -386,7 +368,7 @@ TEST(paused)
 /* The hand goes far ahead and back while the wheel is paused. */
 TEST(paused_while_the_hand_moves)
 {
-	int fd = TW_WHEEL();
+	int fd = TW_OPEN_WHEEL();
 	struct timewheel_event events[64];
 	int n = 0, got;
 
@@ -413,7 +395,7 @@ TEST(paused_while_the_hand_moves)
 /* Leases end, and leases are answered, while no event is delivered. */
 TEST(paused_with_leases)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
+	int fd = TW_OPEN_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event events[8];
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, TW_SEC));
@@ -450,7 +432,7 @@ TEST(paused_with_leases)
 /* During a pause a look ends no lease, even if max_held deliveries are out. */
 TEST(paused_over_the_last_lease)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_held = 1);
+	int fd = TW_OPEN_WHEEL(.lease = 10 * TW_SEC, .max_held = 1);
 	struct timewheel_event event;
 
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
@@ -466,7 +448,7 @@ TEST(paused_over_the_last_lease)
 /* Periods pass during a pause. The event after the pause counts the missed periods. */
 TEST(paused_over_periods)
 {
-	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_PERIODS);
+	int fd = TW_OPEN_WHEEL(.flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event event;
 
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 10 * TW_SEC, 10 * TW_SEC));
@@ -497,7 +479,7 @@ TEST(resume_wakes)
 {
 	for (int before = 0; before < 2; before++) {
 		struct epoll_event event = { .events = EPOLLIN };
-		int fd = TW_WHEEL(), level, edge;
+		int fd = TW_OPEN_WHEEL(), level, edge;
 		struct tw_sleeper s[5];
 
 		ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
@@ -545,7 +527,7 @@ TEST(resume_wakes)
 /* A reader that slept before the pause does not get tokens that become due in the pause. */
 TEST(pause_under_a_blocked_reader)
 {
-	int fd = TW_WHEEL();
+	int fd = TW_OPEN_WHEEL();
 	struct tw_sleeper s;
 
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
@@ -572,7 +554,7 @@ TEST(pause_under_a_blocked_reader)
 TEST(resume_is_an_edge)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	int fd = TW_WHEEL(), edge = epoll_create1(EPOLL_CLOEXEC);
+	int fd = TW_OPEN_WHEEL(), edge = epoll_create1(EPOLL_CLOEXEC);
 	struct timewheel_event got;
 
 	ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
@@ -598,7 +580,7 @@ TEST_F(named, pause)
 	pid_t child;
 
 	NEEDS_KERNEL("a child shares a wheel");
-	ASSERT_EQ(0, tw_create_named(device, name, MANUAL()));
+	ASSERT_EQ(0, tw_create_named(device, name, TW_MANUAL()));
 	fd = tw_open_named(name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
@@ -652,7 +634,7 @@ TEST_F(named, destroyed_while_paused)
 
 	NEEDS_KERNEL("poll tells of a wheel that has been destroyed");
 	ASSERT_EQ(0, tw_create_named(device, name,
-				     tw_hold_all(MANUAL(.lease = 10 * TW_SEC))));
+				     tw_hold_all(TW_MANUAL(.lease = 10 * TW_SEC))));
 	fd = tw_open_named(name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 0));
@@ -683,7 +665,7 @@ TEST(closed_while_paused)
 	long before = tw_refcnt();
 
 	for (int i = 0; i < 50; i++) {
-		int fd = TW_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
+		int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
 
 		ASSERT_EQ(100UL, tw_register_many(fd, 1, 100, 0, i * TW_MS));
 		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
@@ -695,7 +677,7 @@ TEST(closed_while_paused)
 /* P7: no program may read in a pause. There is therefore no interrupt. */
 TEST(no_callbacks_while_paused)
 {
-	int fd = TW_WHEEL(REAL, .tick = TW_MS);
+	int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event events[16];
 	struct timewheel_info info;
@@ -760,7 +742,7 @@ static void *pause_and_resume(void *arg)
 TEST(paused_and_resumed_all_the_time)
 {
 	const __u64 n = tw_scaled(20000);
-	int fd = TW_WHEEL(REAL, .tick = TW_MS, .max_tokens = n + 1);
+	int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS, .max_tokens = n + 1);
 	struct tw_sleeper s[2] = { { .fd = fd }, { .fd = fd } };
 	__u8 *seen = calloc(n, 1);
 	__u64 got = 0;
@@ -794,7 +776,7 @@ TEST(paused_and_resumed_all_the_time)
 /* A draining wheel takes no new token. The tokens that exist end as usual. */
 TEST(draining)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
+	int fd = TW_OPEN_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event event;
 	struct timewheel_op ops[] = {
 		{ .code = TIMEWHEEL_OP_REGISTER, .id = 9, .time = TW_SEC },
@@ -855,7 +837,7 @@ TEST(draining)
 /* Errors in the input are reported before the error of the drain. */
 TEST(draining_without_ids)
 {
-	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);
+	int fd = TW_OPEN_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);
 
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 0, TW_SEC, 0, NULL)));

@@ -3,9 +3,7 @@
  * The program tests on which tick tokens expire. The hand of MANUAL wheels moves only
  * on command. A year therefore takes no time, and every result is exact.
  */
-#define _GNU_SOURCE
 #include "tw_delivery.h"
-#include "tw_test.h"
 
 /* Expects that exactly one token is readable: @id, with its deadline at tick @due. */
 static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
@@ -152,29 +150,9 @@ TEST(published_examples)
 }
 
 /*
- * The Cycle-Num falls by one each time the hand enters the tick after the token's
- * slot, and is 0 throughout the last lap.
+ * Checks the Cycle-Num of a token for the last of all ticks, registered at @hand. P9: a
+ * deadline beyond the last tick fails with ERANGE and changes nothing.
  */
-TEST(cycle_counts_down)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_token token;
-
-	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1, 2));
-	ASSERT_EQ(0, tw_register(fd, 7, 147 * TW_SEC, 0, NULL));
-	for (__u64 hand = 2; hand < 149; hand++) {
-		ASSERT_EQ(0, tw_advance(fd, hand));
-		ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
-		ASSERT_EQ((149 - hand - 1) / 60, token.cycle);
-		ASSERT_EQ(29U, token.slot);
-	}
-	ASSERT_EQ(0, tw_advance(fd, 149));
-	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
-	ASSERT_EQ(0ULL, token.cycle);
-	ASSERT_EQ(0ULL, token.left);
-}
-
-/* Checks the Cycle-Num of a token for the last of all ticks, registered at @hand. */
 static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 			    __u64 hand)
 {
@@ -185,6 +163,7 @@ static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, slots, tick, 2, 0,
 			      hand));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_register_at(fd, 7, last * tick + 1, 0)));
 	ASSERT_EQ(0, tw_register_at(fd, 7, last * tick, 0));
 	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
 	ASSERT_EQ((last - hand - 1) / slots, token.cycle);
@@ -194,12 +173,14 @@ static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
 	ASSERT_EQ(0ULL, token.cycle);
+	EXPECT_EQ(-ERANGE, tw_ret(tw_register(fd, 8, tick + 1, 0, NULL)));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_advance(fd, last + 1)));
+	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_advance(fd, last));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	ASSERT_EQ(last * tick, event.deadline);
 	ASSERT_EQ(last * tick, event.taken);
-	ASSERT_EQ(-1, tw_register(fd, 8, 1, 0, NULL));
-	ASSERT_EQ(ERANGE, errno);
+	EXPECT_EQ(-ERANGE, tw_ret(tw_register(fd, 8, 1, 0, NULL)));
 	close(fd);
 }
 
@@ -308,56 +289,6 @@ TEST(past_is_due_at_once)
 	expect_one(_metadata, fd, 51, 100);
 }
 
-/* P9: a deadline beyond the last tick fails with ERANGE and changes nothing. */
-TEST(too_far_is_erange)
-{
-	static const __u64 far[] = {
-		INT64_MAX, (__u64)INT64_MAX + 1, UINT64_MAX, UINT64_MAX - 1,
-		UINT64_MAX - 100 * TW_SEC, UINT64_MAX - 100 * TW_SEC + 1,
-		INT64_MAX - 100 * TW_SEC + 1,
-	};
-	const __u64 last = INT64_MAX / TW_SEC;
-	const __u64 never[] = {
-		last * TW_SEC + 1, INT64_MAX, (__u64)INT64_MAX + 1,
-		UINT64_MAX - TW_SEC, UINT64_MAX - 1, UINT64_MAX,
-	};
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_info before, after;
-	struct timewheel_token token;
-
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
-	ASSERT_EQ(0, tw_register(fd, 1, 300 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_info(fd, &before));
-	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
-		EXPECT_EQ(-1, tw_register(fd, 2, far[i], 0, NULL));
-		EXPECT_EQ(ERANGE, errno);
-		EXPECT_EQ(-1, tw_touch_or_register(fd, 2, far[i], 0));
-		EXPECT_EQ(ERANGE, errno);
-		EXPECT_EQ(-1, tw_move(fd, 0, 1, far[i]));
-		EXPECT_EQ(ERANGE, errno);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
-		EXPECT_EQ(-1, tw_register_at(fd, 2, never[i], 0));
-		EXPECT_EQ(ERANGE, errno);
-		EXPECT_EQ(-1, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, never[i]));
-		EXPECT_EQ(ERANGE, errno);
-	}
-	ASSERT_EQ(0, tw_info(fd, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
-
-	/* Token 3 has the last deadline that fits. A touch of token 1 would go beyond it. */
-	ASSERT_EQ(0, tw_register_at(fd, 3, last * TW_SEC, 0));
-	EXPECT_EQ(-1, tw_advance(fd, last + 1));
-	EXPECT_EQ(ERANGE, errno);
-	ASSERT_EQ(0, tw_advance(fd, last - 299));
-	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
-	EXPECT_EQ(ERANGE, errno);
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
-	EXPECT_EQ(400 * TW_SEC, token.deadline);
-	expect_one(_metadata, fd, 1, 400);
-	expect_at(_metadata, fd, 3, last);
-}
-
 /* The longest delay is exact. It is a whole number of ticks, from time 0 on. */
 TEST(longest_delay)
 {
@@ -378,52 +309,27 @@ TEST(longest_delay)
 }
 
 /*
- * An idle timeout of 30 s: a token touched at 5, 10, ... 25 s expires at 55 s, and
- * not before.
- */
-TEST(touched_until_25_expires_at_55)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-
-	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1, 0));
-	for (__u64 now = 0; now <= 120; now++) {
-		ASSERT_EQ(0, tw_advance(fd, now));
-		if (now <= 25 && now % 5 == 0) {
-			ASSERT_EQ(now ? 0 : TIMEWHEEL_RES_REGISTERED,
-				  tw_touch_or_register(fd, 7, 30 * TW_SEC, 0));
-		}
-		if (now == 55)
-			expect_one(_metadata, fd, 7, 55);
-		else
-			tw_expect_nothing(fd);
-	}
-}
-
-/*
  * P4: a touch before, at and after the deadline wins, and tells whether the token was
  * due.
  */
 TEST(touch_around_deadline)
 {
-	NEEDS_KERNEL("an fd is readable only while a token is due");
 	for (__u64 at = 29; at <= 31; at++) {
 		int was_due = at >= 30 ? TIMEWHEEL_RES_WAS_DUE : 0;
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 
+		ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 		for (int looked = 0; looked < 2; looked++) {
 			__u64 start = 1000 * looked, id = looked;
 
-			if (!looked)
-				ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 			ASSERT_EQ(0, tw_advance(fd, start));
 			ASSERT_EQ(0, tw_register(fd, id, 30 * TW_SEC, 0, NULL));
 			ASSERT_EQ(0, tw_advance(fd, start + at));
 			/* The poll takes no token. */
-			if (looked)
+			if (looked && (was_due || !tw_in_process()))
 				ASSERT_EQ(was_due != 0, tw_readable(fd));
 			ASSERT_EQ(was_due, tw_touch(fd, 0, id));
 			ASSERT_EQ(0, tw_touch(fd, 0, id));
-			ASSERT_FALSE(tw_readable(fd));
 			tw_expect_nothing(fd);
 			expect_at(_metadata, fd, id, start + at + 30);
 		}
@@ -438,7 +344,6 @@ TEST(move_and_cancel_after_deadline)
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_CANCEL, .id = 2 };
 	struct timewheel_token token;
 
-	NEEDS_KERNEL("an fd is readable only while a token is due");
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 30 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 40));
@@ -452,7 +357,7 @@ TEST(move_and_cancel_after_deadline)
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(fd, 0, 1, 5 * TW_SEC));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_op(fd, &op));
 	ASSERT_EQ(30 * TW_SEC, op.deadline);
-	ASSERT_FALSE(tw_readable(fd));
+	tw_expect_nothing(fd);
 	expect_at(_metadata, fd, 1, 45);
 }
 
@@ -497,24 +402,85 @@ TEST(taken_is_over)
 	expect_at(_metadata, fd, 1, 60);
 }
 
-/* Registers or moves token 1. Returns its result, or -errno. */
-static int put(int fd, __u32 code, __u32 flags, __u64 time, __u64 timeout)
+#define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
+#define WAS_DUE		TIMEWHEEL_RES_WAS_DUE
+
+/*
+ * An operation on token 1, when the hand stands on tick @hand, and its result. @time
+ * and @timeout are its arguments. Afterwards the token is due on tick @due and has a
+ * timeout of @wait ticks, or is gone if @due is 0.
+ */
+struct step {
+	__u64 hand;
+	__u32 code, flags;
+	__u64 time, timeout;
+	int result;
+	__u64 due, wait;
+};
+
+static const struct step steps[] = {
+	/* The deadline is a time farther away than the timeout. */
+	{ 0, TIMEWHEEL_OP_REGISTER, ABSOLUTE, 100, 30, 0, 100, 30 },
+	{ 5, TIMEWHEEL_OP_TOUCH, 0, 0, 0, 0, 100, 30 },
+	{ 80, TIMEWHEEL_OP_TOUCH, 0, 0, 0, 0, 110, 30 },
+	{ 80, TIMEWHEEL_OP_CANCEL },
+	/* The first delay is shorter than the timeout. */
+	{ 80, TIMEWHEEL_OP_REGISTER, 0, 10, 40, 0, 90, 40 },
+	{ 80, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1, 0, 0, 120, 40 },
+	{ 80, TIMEWHEEL_OP_CANCEL },
+	/* The token is due at once, until a touch adds its timeout. */
+	{ 80, TIMEWHEEL_OP_REGISTER, 0, 0, 20, 0, 80, 20 },
+	{ 80, TIMEWHEEL_OP_TOUCH, 0, 0, 0, WAS_DUE, 100, 20 },
+	/* These moves set a timeout. */
+	{ 80, TIMEWHEEL_OP_MOVE, 0, 10, 50, 0, 90, 50 },
+	{ 80, TIMEWHEEL_OP_MOVE, ABSOLUTE, 150, 60, 0, 150, 60 },
+	{ 80, TIMEWHEEL_OP_MOVE, 0, 0, 7, 0, 80, 7 },
+	{ 80, TIMEWHEEL_OP_TOUCH, 0, 0, 0, WAS_DUE, 87, 7 },
+	/*
+	 * These moves set no timeout. A delay becomes the timeout, and a time or a delay
+	 * of 0 leaves it.
+	 */
+	{ 80, TIMEWHEEL_OP_MOVE, 0, 25, 0, 0, 105, 25 },
+	{ 80, TIMEWHEEL_OP_MOVE, ABSOLUTE, 170, 0, 0, 170, 25 },
+	{ 80, TIMEWHEEL_OP_MOVE, 0, 0, 0, 0, 80, 25 },
+	{ 80, TIMEWHEEL_OP_CANCEL, 0, 0, 0, WAS_DUE },
+	/* The token has no timeout until a move sets the first. */
+	{ 80, TIMEWHEEL_OP_REGISTER, ABSOLUTE, 200, 0, 0, 200, 0 },
+	{ 80, TIMEWHEEL_OP_TOUCH, 0, 0, 0, -EINVAL, 200, 0 },
+	{ 80, TIMEWHEEL_OP_MOVE, ABSOLUTE, 200, 130, 0, 200, 130 },
+	{ 80, TIMEWHEEL_OP_TOUCH, 0, 0, 0, 0, 210, 130 },
+	{ 80, TIMEWHEEL_OP_CANCEL },
+	/* TOUCH_OR_REGISTER has only a delay, and does not read the timeout. */
+	{ 80, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 15, 99, TIMEWHEEL_RES_REGISTERED, 95, 15 },
+	{ 85, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 33, 99, 0, 100, 15 },
+};
+
+static void take_step(struct __test_metadata *_metadata, int fd,
+		      const struct step *step)
 {
 	struct timewheel_op op = {
-		.code = code, .flags = flags, .id = 1, .time = time * TW_SEC,
-		.timeout = timeout * TW_SEC,
+		.code = step->code, .flags = step->flags, .id = 1,
+		.time = step->time * TW_SEC, .timeout = step->timeout * TW_SEC,
 	};
+	struct timewheel_token token = {};
+	bool is_due;
 
-	return tw_ret(tw_op(fd, &op));
+	ASSERT_EQ(0, tw_advance(fd, step->hand));
+	EXPECT_EQ(step->result, tw_ret(tw_op(fd, &op))) {
+		TH_LOG("step %td", step - steps);
+	}
+	EXPECT_EQ(step->due ? 0 : -ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
+	EXPECT_EQ(step->due * TW_SEC, token.deadline) {
+		TH_LOG("step %td", step - steps);
+	}
+	EXPECT_EQ(step->wait * TW_SEC, token.timeout) {
+		TH_LOG("step %td", step - steps);
+	}
+	is_due = step->due && step->due <= step->hand;
+	EXPECT_TRUE(!is_due || tw_readable(fd));
+	if (!is_due)
+		tw_expect_nothing(fd);
 }
-
-#define expect_deadline(fd, due, wait) do {				\
-	struct timewheel_token token_;					\
-									\
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &token_));			\
-	EXPECT_EQ((due) * TW_SEC, token_.deadline);			\
-	EXPECT_EQ((wait) * TW_SEC, token_.timeout);			\
-} while (0)
 
 /*
  * Deadline and timeout of a token are independent, on each kind of wheel. A
@@ -532,111 +498,14 @@ TEST(deadline_and_timeout)
 		  9 * TW_SEC },
 	};
 
-	NEEDS_KERNEL("an fd is readable only while a token is due");
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		const struct timewheel_setup setup = {
-			.size = sizeof(setup), .flags = kinds[i].flags,
-			.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,
-			.tick = TW_SEC, .max_tokens = 10,
-			.lease = kinds[i].lease,
-			.max_held = kinds[i].lease ? 10 : 0,
-		};
-		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		int fd = TW_OPEN_WHEEL(.flags = kinds[i].flags, .lease = kinds[i].lease);
 
-		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
-
-		/* The deadline is a time farther away than the timeout. */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
-				 TIMEWHEEL_OPF_ABSOLUTE, 100, 30));
-		expect_deadline(fd, 100, 30);
-		ASSERT_EQ(0, tw_advance(fd, 5));
-		ASSERT_EQ(0, tw_touch(fd, 0, 1));
-		expect_deadline(fd, 100, 30);
-		ASSERT_EQ(0, tw_advance(fd, 80));
-		ASSERT_EQ(0, tw_touch(fd, 0, 1));
-		expect_deadline(fd, 110, 30);
-		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
-
-		/* The first delay is shorter than the timeout. */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 10, 40));
-		expect_deadline(fd, 90, 40);
-		ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
-		expect_deadline(fd, 120, 40);
-		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
-		tw_expect_nothing(fd);
-
-		/* The token is due at once, until a touch adds its timeout. */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 0, 20));
-		expect_deadline(fd, 80, 20);
-		EXPECT_TRUE(tw_readable(fd));
-		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
-		expect_deadline(fd, 100, 20);
-		EXPECT_FALSE(tw_readable(fd));
-
-		/* These moves set a timeout. */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 10, 50));
-		expect_deadline(fd, 90, 50);
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
-				 150, 60));
-		expect_deadline(fd, 150, 60);
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 0, 7));
-		expect_deadline(fd, 80, 7);
-		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
-		expect_deadline(fd, 87, 7);
-		/*
-		 * These moves set no timeout. A delay becomes the timeout, and a time
-		 * or a delay of 0 leaves it.
-		 */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 25, 0));
-		expect_deadline(fd, 105, 25);
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
-				 170, 0));
-		expect_deadline(fd, 170, 25);
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 0, 0));
-		expect_deadline(fd, 80, 25);
-		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
-
-		/* The token has no timeout until a move sets the first. */
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
-				 TIMEWHEEL_OPF_ABSOLUTE, 200, 0));
-		expect_deadline(fd, 200, 0);
-		EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 1)));
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
-				 200, 130));
-		ASSERT_EQ(0, tw_touch(fd, 0, 1));
-		expect_deadline(fd, 210, 130);
-		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
-
-		/* TOUCH_OR_REGISTER has only a delay, and does not read the timeout. */
-		ASSERT_EQ(TIMEWHEEL_RES_REGISTERED,
-			  put(fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 15, 99));
-		expect_deadline(fd, 95, 15);
-		ASSERT_EQ(0, tw_advance(fd, 85));
-		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 33, 99));
-		expect_deadline(fd, 100, 15);
+		for (size_t k = 0; k < ARRAY_SIZE(steps); k++)
+			take_step(_metadata, fd, &steps[k]);
 		expect_at(_metadata, fd, 1, 100);
 		close(fd);
 	}
-}
-
-/* A periodic token has no timeout, and a move gives it none. */
-TEST(periodic_without_a_timeout)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-
-	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
-			      TIMEWHEEL_SETUP_PERIODS, 0));
-	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 5 * TW_SEC, 7 * TW_SEC));
-	expect_deadline(fd, 5, 0);
-	EXPECT_EQ(-EINVAL, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 3));
-	EXPECT_EQ(-EINVAL, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 3));
-	expect_deadline(fd, 5, 0);
-	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 0));
-	expect_deadline(fd, 9, 0);
-	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 0));
-	expect_deadline(fd, 8, 0);
-	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 1)));
-	close(fd);
 }
 
 TEST_HARNESS_MAIN

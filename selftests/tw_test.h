@@ -91,6 +91,18 @@ static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
+static inline int tw_set_up(int fd, struct timewheel_setup setup)
+{
+	setup.size = sizeof(setup);
+	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
+}
+
+/* The set-up of a manual wheel of 1 s ticks. The given fields replace its fields. */
+#define TW_MANUAL(...)							\
+	((struct timewheel_setup) {					\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
+		.tick = TW_SEC, .max_tokens = 1000, __VA_ARGS__ })
+
 /*
  * Completes the set-up of a wheel: with a lease all of its tokens may be out at once,
  * unless the test says how many.
@@ -101,6 +113,13 @@ static inline struct timewheel_setup tw_hold_all(struct timewheel_setup setup)
 		setup.max_held = setup.max_tokens;
 	return setup;
 }
+
+/* A new file with such a wheel. */
+#define TW_OPEN_WHEEL(...) ({						\
+	int wheel_ = TW_OPEN(O_RDWR | O_NONBLOCK);			\
+	ASSERT_EQ(0, tw_set_up(wheel_, tw_hold_all(TW_MANUAL(__VA_ARGS__)))); \
+	wheel_;								\
+})
 
 /* Sets up a manual wheel of 1 s ticks, on which most rules of time are tested. */
 static inline int tw_setup_manual(int fd, __u32 slots, __u64 max_tokens,
