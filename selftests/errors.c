@@ -859,51 +859,6 @@ TEST_F(errors, read_eintr)
 	ASSERT_EQ(child, waitpid(child, NULL, 0));
 }
 
-TEST_F(errors, not_set_up)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_event event;
-	struct timewheel_info info;
-	struct timewheel_op op = {};
-	struct timewheel_token token;
-	struct timewheel_list list = {
-		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
-		.tokens = (__u64)(uintptr_t)&token, .count = 1,
-		.token_size = sizeof(token),
-	};
-	struct timewheel_stats stats = { .size = sizeof(stats) };
-
-	EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
-	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
-	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
-	EXPECT_EQ(0ULL, list.cursor);
-	for (op.code = 0; op.code <= TIMEWHEEL_OP_DELETE; op.code++) {
-		op.time = TW_SEC;
-		op.period = TW_SEC;
-		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
-	}
-	op = (struct timewheel_op) { .size = sizeof(op), .time = TW_SEC };
-	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 1, NULL)));
-	EXPECT_EQ(0, op.result);
-	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 0, NULL)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_get(fd, 0, 1, &token)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_CONTROL_PAUSED,
-					     TIMEWHEEL_CONTROL_PAUSED)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
-	/* EBADFD comes even if something is wrong with the buffer. */
-	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
-	EXPECT_FALSE(tw_readable(fd));
-	/* None of these calls has set the file up. */
-	EXPECT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
-	EXPECT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0ULL, info.registered);
-	close(fd);
-}
-
 TEST_F(errors, setup_ebusy)
 {
 	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(self->fd, 60, CAPACITY, 0)));
