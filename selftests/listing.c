@@ -179,28 +179,6 @@ TEST_F(listing, fields)
 	}
 }
 
-/* The listed deadline is the deadline since the last touch or move. */
-TEST_F(listing, deadline_of_today)
-{
-	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 5));
-	ASSERT_EQ(0, tw_touch(self->fd, 0, 1));
-	EXPECT_EQ(0, list_all(self->fd, 0, 100 * TW_SEC, self->tokens, ROOM, 9));
-	ASSERT_EQ(1, list_all(self->fd, 105 * TW_SEC, TIMEWHEEL_NEVER,
-			      self->tokens, ROOM, 9));
-	EXPECT_EQ(105 * TW_SEC, self->tokens[0].deadline);
-	EXPECT_EQ(1ULL, self->tokens[0].cycle);
-	EXPECT_EQ(45U, self->tokens[0].slot);
-
-	ASSERT_EQ(0, tw_move(self->fd, 0, 1, 2 * TW_SEC));
-	EXPECT_EQ(0, list_all(self->fd, 105 * TW_SEC, TIMEWHEEL_NEVER,
-			      self->tokens, ROOM, 9));
-	ASSERT_EQ(1, list_all(self->fd, 0, 7 * TW_SEC, self->tokens, ROOM, 9));
-	EXPECT_EQ(7 * TW_SEC, self->tokens[0].deadline);
-	EXPECT_EQ(0ULL, self->tokens[0].cycle);
-	EXPECT_EQ(7U, self->tokens[0].slot);
-}
-
 TEST_F(listing, each_token_exactly_once)
 {
 	const __u32 counts[] = { 1, 7, 1000, MANY - 1, MANY, ROOM, 0xffffffff };
@@ -236,34 +214,6 @@ TEST_F(listing, few_that_are_left_of_many)
 			self->tokens[k].id /= 997;
 		expect_ids(_metadata, self->tokens, left, 0, left - 1);
 	}
-}
-
-/* Two listings at once know nothing of each other. */
-TEST_F(listing, two_at_once)
-{
-	struct timewheel_token *other = calloc(ROOM, sizeof(*other));
-	__u64 cursors[2] = {};
-	int n = 0, m = 0;
-
-	ASSERT_NE(NULL, other);
-	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0,
-						 50 * TW_SEC));
-	while (cursors[0] != TIMEWHEEL_NEVER || cursors[1] != TIMEWHEEL_NEVER) {
-		int ret = list_some(self->fd, &cursors[0], 0, TIMEWHEEL_NEVER,
-				    self->tokens + n, 13);
-
-		ASSERT_LE(0, ret);
-		n += ret;
-		ret = list_some(self->fd, &cursors[1], 0, 50 * TW_SEC,
-				other + m, 31);
-		ASSERT_LE(0, ret);
-		m += ret;
-		ASSERT_LE(n, MANY);
-		ASSERT_LE(m, MANY);
-	}
-	expect_ids(_metadata, self->tokens, n, 0, MANY - 1);
-	expect_ids(_metadata, other, m, 0, MANY - 1);
-	free(other);
 }
 
 #define expect_between(from, to, first, last)				\
@@ -365,34 +315,60 @@ TEST_F(listing, wheels_without_ids_and_cookies)
 	}
 }
 
-/* Newer programs know larger tokens: fields that the module does not know are zero. */
+/*
+ * Newer programs know larger tokens: fields that the module does not know are zero, even
+ * if there is no token. GET by id writes a record for each token, and LIST for each that
+ * is there.
+ */
 TEST_F(listing, larger_tokens)
 {
-	const __u32 known = sizeof(struct timewheel_token);
+	const __u32 known = sizeof(struct timewheel_token), n = 30;
 	const __u32 sizes[] = { known, known + 8, known + 24, 4096 };
 	char zero[4096] = {};
+	__u64 ids[30];
 
-	ASSERT_EQ(30UL, tw_register_many(self->fd, 0, 30, 0, TW_SEC));
-	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
-		char *array = malloc(31 * sizes[s]);
+	for (__u64 i = 0; i < n; i++) {
+		ids[i] = i;
+		if (i % 3)
+			ASSERT_EQ(0, tw_register(self->fd, i, TW_SEC, 0, NULL));
+	}
+	for (size_t s = 0; s < 2 * ARRAY_SIZE(sizes); s++) {
+		const __u32 size = sizes[s / 2], count = s % 2 ? n : n / 3 * 2;
+		char *array = malloc((count + 1) * size);
 		struct timewheel_list list = {
 			.size = sizeof(list), .to = TIMEWHEEL_NEVER,
-			.tokens = (__u64)(uintptr_t)array, .count = 30,
-			.token_size = sizes[s],
+			.tokens = (__u64)(uintptr_t)array, .count = count,
+			.token_size = size,
+		};
+		struct timewheel_get get = {
+			.size = sizeof(get), .keys = (__u64)(uintptr_t)ids,
+			.tokens = (__u64)(uintptr_t)array, .count = count,
+			.token_size = size,
 		};
 
 		ASSERT_NE(NULL, array);
-		memset(array, 0xcc, 31 * sizes[s]);
-		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
-		ASSERT_EQ(30U, list.listed);
-		for (int i = 0; i < 30; i++) {
-			memcpy(&self->tokens[i], array + i * sizes[s], known);
-			EXPECT_EQ(0, memcmp(zero, array + i * sizes[s] + known,
-					    sizes[s] - known));
+		memset(array, 0xcc, (count + 1) * size);
+		if (s % 2) {
+			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_GET, &get));
+			ASSERT_EQ(count, get.done);
+		} else {
+			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
+			ASSERT_EQ(count, list.listed);
 		}
-		expect_ids(_metadata, self->tokens, 30, 0, 29);
-		for (__u32 i = 0; i < sizes[s]; i++)
-			ASSERT_EQ(0xcc, (__u8)array[30 * sizes[s] + i]);
+		for (__u32 i = 0; i < count; i++) {
+			const __u64 id = s % 2 ? i : 1 + i / 2 * 3 + i % 2;
+			struct timewheel_token token;
+
+			memcpy(&token, array + i * size, known);
+			EXPECT_EQ(id % 3 ? id : 0, token.id);
+			EXPECT_EQ(!(id % 3), !token.handle);
+			EXPECT_EQ(id % 3 ? TIMEWHEEL_STATE_PENDING :
+				  TIMEWHEEL_STATE_NONE, token.state);
+			EXPECT_EQ(0, memcmp(zero, array + i * size + known,
+					    size - known));
+		}
+		for (__u32 i = 0; i < size; i++)
+			ASSERT_EQ(0xcc, (__u8)array[count * size + i]);
 		free(array);
 	}
 }
@@ -466,52 +442,6 @@ TEST_F(listing, get_many_with_missing_ones)
 		ASSERT_EQ(handles[1], self->tokens[i].handle);
 }
 
-/*
- * Fields of a larger token that the module does not know are zero, even if there is no
- * token.
- */
-TEST_F(listing, get_larger_tokens)
-{
-	const __u32 known = sizeof(struct timewheel_token);
-	const __u32 sizes[] = { known, known + 8, known + 24, 4096 };
-	char zero[4096] = {};
-	__u64 ids[30];
-
-	for (__u64 i = 0; i < 30; i++) {
-		ids[i] = i;
-		if (i % 3)
-			ASSERT_EQ(0, tw_register(self->fd, i, TW_SEC, 0, NULL));
-	}
-	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
-		char *array = malloc(31 * sizes[s]);
-		struct timewheel_get get = {
-			.size = sizeof(get),
-			.keys = (__u64)(uintptr_t)ids,
-			.tokens = (__u64)(uintptr_t)array, .count = 30,
-			.token_size = sizes[s],
-		};
-
-		ASSERT_NE(NULL, array);
-		memset(array, 0xcc, 31 * sizes[s]);
-		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_GET, &get));
-		ASSERT_EQ(30U, get.done);
-		for (__u64 i = 0; i < 30; i++) {
-			struct timewheel_token token;
-
-			memcpy(&token, array + i * sizes[s], known);
-			EXPECT_EQ(i % 3 ? i : 0, token.id);
-			EXPECT_EQ(!(i % 3), !token.handle);
-			EXPECT_EQ(i % 3 ? TIMEWHEEL_STATE_PENDING :
-				  TIMEWHEEL_STATE_NONE, token.state);
-			EXPECT_EQ(0, memcmp(zero, array + i * sizes[s] + known,
-					    sizes[s] - known));
-		}
-		for (__u32 i = 0; i < sizes[s]; i++)
-			ASSERT_EQ(0xcc, (__u8)array[30 * sizes[s] + i]);
-		free(array);
-	}
-}
-
 /* A signal ends a GET early with the exact count; the caller goes on from there. */
 TEST_F(listing, get_and_signals)
 {
@@ -573,11 +503,10 @@ static int make_wheel(struct timewheel_setup setup)
 {
 	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
-	setup.size = sizeof(setup);
 	setup.slots = SLOTS;
 	setup.max_tokens = AGAIN;
 	setup.flags = TIMEWHEEL_SETUP_PERIODS;
-	return fd < 0 || ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0 ? -1 : fd;
+	return tw_set_up(fd, setup) < 0 ? -1 : fd;
 }
 
 /*
@@ -842,26 +771,6 @@ TEST_F(listing, made_up_cursors)
 	}
 }
 
-/* A due token is listed, and a token that was read is not. */
-TEST_F(listing, until_it_is_read)
-{
-	struct timewheel_event event;
-
-	for (__u64 id = 1; id <= 3; id++)
-		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 2));
-	expect_between(0, TIMEWHEEL_NEVER, 1, 3);
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	ASSERT_EQ(1ULL, event.id);
-	expect_between(0, TIMEWHEEL_NEVER, 2, 3);
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	expect_between(0, TIMEWHEEL_NEVER, 3, 3);
-	ASSERT_EQ(0, tw_advance(self->fd, 3));
-	expect_between(0, TIMEWHEEL_NEVER, 3, 3);
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	expect_none_between(0, TIMEWHEEL_NEVER);
-}
-
 /*
  * Half of the tokens are listed, and then all slots change: the listed tokens are
  * cancelled, and their ids and memory go to new tokens; the other tokens move to where
@@ -1003,33 +912,13 @@ TEST_F_TIMEOUT(listing, none_fits_and_a_signal_comes, 120)
 	close(fd);
 }
 
-/*
- * Makes a page that comes only when its userfaultfd is closed: a call that needs the
- * page waits in the kernel until then. Returns the userfaultfd, or -1.
- */
-static int withhold_page(void **page)
-{
-	const size_t page_size = sysconf(_SC_PAGESIZE);
-
-	*page = tw_new_pages(page_size);
-	return tw_open_userfaultfd(*page, page_size);
-}
-
-/* A slow thread reads or lists into a withheld page. */
+/* A slow thread lists into a page that comes only when its userfaultfd is closed. */
 struct slow {
 	pthread_t thread;
 	int fd, ret;
 	__u64 cursor;
 	void *page;
 };
-
-static void *read_slowly(void *arg)
-{
-	struct slow *slow = arg;
-
-	slow->ret = tw_read(slow->fd, slow->page, 10);
-	return NULL;
-}
 
 static void *list_slowly(void *arg)
 {
@@ -1040,52 +929,17 @@ static void *list_slowly(void *arg)
 	return NULL;
 }
 
-/*
- * A reader that waits for its memory has taken nothing: all tokens are listed as
- * pending.
- */
-TEST_F(listing, slow_reader)
-{
-	struct slow slow = { .fd = self->fd };
-	struct timewheel_info info;
-	int uffd = withhold_page(&slow.page);
-
-	NEEDS_KERNEL("EFAULT, and a read that waits for its memory");
-	if (uffd < 0)
-		SKIP(return, "no userfaultfd for faults of the kernel");
-	for (__u64 id = 1; id <= 20; id++)
-		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 15));
-	ASSERT_EQ(0, pthread_create(&slow.thread, NULL, read_slowly, &slow));
-	ASSERT_TRUE(tw_wait_for_fault(uffd));
-
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(0ULL, info.taken);
-	ASSERT_EQ(20, list_all(self->fd, 0, TIMEWHEEL_NEVER, self->tokens, ROOM,
-			       7));
-	expect_ids(_metadata, self->tokens, 20, 1, 20);
-	for (int i = 0; i < 20; i++) {
-		const struct timewheel_token *token = &self->tokens[i];
-
-		EXPECT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token->state);
-		EXPECT_EQ(~token->id, token->cookie);
-		EXPECT_EQ(token->id * TW_SEC, token->deadline);
-	}
-
-	close(uffd);
-	ASSERT_EQ(0, pthread_join(slow.thread, NULL));
-	ASSERT_EQ(10, slow.ret);
-	expect_between(0, TIMEWHEEL_NEVER, 11, 20);
-}
-
 /* A listing that waits for its memory stops nobody, and goes on well afterwards. */
 TEST_F(listing, slow_listing_stops_nobody)
 {
 	struct slow slow = { .fd = self->fd };
 	struct timewheel_event event;
 	struct timewheel_token *tokens;
-	int uffd = withhold_page(&slow.page), stable = 0;
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	int uffd, stable = 0;
 
+	slow.page = tw_new_pages(page_size);
+	uffd = tw_open_userfaultfd(slow.page, page_size);
 	if (uffd < 0)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	ASSERT_EQ(200UL, tw_register_many(self->fd, 0, 200, 0, 9 * TW_SEC));
