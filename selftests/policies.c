@@ -15,9 +15,14 @@
 #include "tw_process.h"
 #include "tw_sleeper.h"
 
+#define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
+#define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
 #define HOUR		(3600 * TW_SEC)
+#define DAY		(24 * HOUR)
 #define S64_LAST	0x7fffffffffffffffULL
-#define BOTH		(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
+#define PAUSED		TIMEWHEEL_CONTROL_PAUSED
+#define DRAINING	TIMEWHEEL_CONTROL_DRAINING
+#define BOTH		(PAUSED | DRAINING)
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -37,9 +42,15 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 	if (expected < 0) {
 		/* The file has no wheel, and can be set up now. */
 		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
-		EXPECT_EQ(0, tw_set_up(fd, TW_MANUAL()));
+		EXPECT_EQ(0, tw_set_up(fd, TW_MANUAL(.max_tokens = 10)));
 	} else {
 		EXPECT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(s.slots, info.slots);
+		EXPECT_EQ(s.tick, info.tick);
+		EXPECT_EQ(s.max_tokens, info.max_tokens);
+		if (s.clock == TIMEWHEEL_CLOCK_MANUAL)
+			EXPECT_EQ(s.start, info.hand);
+		EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 		EXPECT_EQ(s.flags, info.setup_flags);
 		EXPECT_EQ(s.clock, info.clock);
 		EXPECT_EQ(s.lease, info.lease);
@@ -48,7 +59,9 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 		EXPECT_EQ(s.slack, info.slack);
 		EXPECT_EQ(0U, info.state);
 	}
+	close(fd);
 	/* CREATE of a named wheel has the same result as SETUP. */
+	fd = TW_OPEN(O_RDWR);
 	snprintf(name, sizeof(name), "policies-%d", getpid());
 	EXPECT_EQ(expected, tw_ret(tw_create_named(fd, name, s))) {
 		TH_LOG("by name, in line %d", line);
@@ -64,6 +77,132 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 	_expect_setup(_metadata, expected, LEASED(__VA_ARGS__), __LINE__)
 
 #define REAL	.clock = TIMEWHEEL_CLOCK_MONOTONIC
+
+/* Only what a wheel can do is set up, and INFO tells all of it. */
+TEST(setup_ranges)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	int fd = TW_OPEN(O_RDWR);
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+
+	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
+		expect_setup(0, .clock = clock);
+	expect_setup(-EINVAL, .clock = TIMEWHEEL_CLOCK_MANUAL + 1);
+	expect_setup(-EINVAL, .clock = 31);
+	expect_setup(-EINVAL, .clock = 0x80000000);
+	expect_setup(-EINVAL, .clock = 0xffffffff);
+
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_IDS);
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_COOKIES);
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES);
+
+	expect_setup(-EINVAL, .slots = 0);
+	expect_setup(0, .slots = 1);
+	expect_setup(0, .slots = 2);
+	expect_setup(0, .slots = 31);
+	expect_setup(0, .slots = 65535);
+	expect_setup(0, .slots = 65536);
+	expect_setup(-EINVAL, .slots = 65537);
+	expect_setup(-EINVAL, .slots = 0x80000000);
+	expect_setup(-EINVAL, .slots = 0xffffffff);
+
+	expect_setup(-EINVAL, .tick = 0);
+	expect_setup(-EINVAL, .tick = 1);
+	expect_setup(-EINVAL, .tick = caps.min_tick - 1);
+	expect_setup(0, .tick = caps.min_tick);
+	expect_setup(0, .tick = caps.min_tick + 1);
+	expect_setup(0, .tick = caps.max_tick - 1);
+	expect_setup(0, .tick = caps.max_tick);
+	expect_setup(-EINVAL, .tick = caps.max_tick + 1);
+	expect_setup(-EINVAL, .tick = caps.min_tick | 1ULL << 63);
+	expect_setup(-EINVAL, .tick = ~0ULL);
+
+	expect_setup(-EINVAL, .max_tokens = 0);
+	expect_setup(0, .max_tokens = 1);
+	expect_setup(0, .max_tokens = caps.max_tokens);
+	expect_setup(-EINVAL, .max_tokens = caps.max_tokens + 1);
+	expect_setup(-EINVAL, .max_tokens = 1ULL << 32);
+	expect_setup(-EINVAL, .max_tokens = (1ULL << 32) + 1);
+	expect_setup(-EINVAL, .max_tokens = ~0ULL);
+
+	/* Only a manual wheel is told where its hand starts. */
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		expect_setup(-EINVAL, .clock = clock, .start = 1);
+		expect_setup(-EINVAL, .clock = clock, .start = ~0ULL);
+	}
+	expect_setup(0, .start = 1);
+	expect_setup(0, .start = S64_LAST / TW_SEC);
+	expect_setup(-ERANGE, .start = S64_LAST / TW_SEC + 1);
+	expect_setup(-ERANGE, .start = ~0ULL);
+	expect_setup(0, .tick = 100000, .start = TIMEWHEEL_MAX_TICK);
+	expect_setup(-ERANGE, .tick = 100000, .start = TIMEWHEEL_MAX_TICK + 1);
+	expect_setup(0, .tick = DAY, .start = S64_LAST / DAY);
+	expect_setup(-ERANGE, .tick = DAY, .start = S64_LAST / DAY + 1);
+	close(fd);
+}
+
+/*
+ * The administrator chooses the shortest tick while the module runs, and how many tokens
+ * a wheel may have, within the range of a token's index. Existing wheels keep their
+ * ticks. The test limits.c tries values that are not accepted.
+ */
+TEST(min_tick_parameter)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	int fd = TW_OPEN(O_RDWR);
+	char old[32];
+
+	NEEDS_KERNEL("a module has parameters");
+	if (access(MIN_TICK_NS, W_OK))
+		SKIP(return, "cannot write " MIN_TICK_NS);
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	snprintf(old, sizeof(old), "%llu", caps.min_tick);
+
+	ASSERT_TRUE(tw_write_file(MIN_TICK_NS, "10000"));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	EXPECT_EQ(10000ULL, caps.min_tick);
+	expect_setup(0, .tick = 10000);
+	expect_setup(-EINVAL, .tick = 9999);
+	expect_setup(0, .clock = TIMEWHEEL_CLOCK_MONOTONIC, .tick = 10000);
+	/* With ticks as short as these, today is beyond tick 2^46. */
+	if (tw_now(CLOCK_REALTIME) / 10000 > TIMEWHEEL_MAX_TICK)
+		expect_setup(-ERANGE, .clock = TIMEWHEEL_CLOCK_REALTIME,
+			     .tick = 10000);
+	EXPECT_EQ(0, tw_set_up(fd, TW_MANUAL(.tick = 10000)));
+
+	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, "1000000"));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	EXPECT_EQ(1000000ULL, caps.min_tick);
+	expect_setup(-EINVAL, .tick = 999999);
+	expect_setup(0, .tick = 1000000);
+	EXPECT_EQ(0, tw_register(fd, 1, 10000, 0, NULL));
+	EXPECT_EQ(0, tw_advance(fd, 1));
+	EXPECT_TRUE(tw_readable(fd));
+	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, old));
+	close(fd);
+}
+
+TEST(max_tokens_parameter)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	int fd = TW_OPEN(O_RDWR);
+	char old[32];
+
+	NEEDS_KERNEL("a module has parameters");
+	if (access(MAX_TOKENS, W_OK))
+		SKIP(return, "cannot write " MAX_TOKENS);
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	snprintf(old, sizeof(old), "%llu", caps.max_tokens);
+
+	ASSERT_TRUE(tw_write_file(MAX_TOKENS, "100"));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	EXPECT_EQ(100ULL, caps.max_tokens);
+	expect_setup(0, .max_tokens = 100);
+	expect_setup(-EINVAL, .max_tokens = 101);
+	EXPECT_TRUE(tw_write_file(MAX_TOKENS, old));
+	close(fd);
+}
 
 TEST(lease_setup)
 {
@@ -267,29 +406,28 @@ TEST_F(named, control_errors)
 	const char *name = self->name;
 	int reader;
 
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, control(fd, DRAINING, DRAINING));
 	for (int bit = 2; bit < 32; bit++) {
 		EXPECT_EQ(-EINVAL, control(fd, 1U << bit, 1U << bit));
 		EXPECT_EQ(-EINVAL, control(fd, 0, 1U << bit));
 		EXPECT_EQ(-EINVAL, control(fd, 0, BOTH | 1U << bit));
-		EXPECT_EQ(-EINVAL, control(fd, TIMEWHEEL_CONTROL_PAUSED | 1U << bit,
-					   BOTH));
+		EXPECT_EQ(-EINVAL, control(fd, PAUSED | 1U << bit, BOTH));
 	}
-	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_DRAINING, state_of(fd));
-	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ((__u32)DRAINING, state_of(fd));
+	EXPECT_EQ(-EBADFD, control(fresh, PAUSED, PAUSED));
 	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
 
 	/* CONTROL changes the wheel, and therefore needs a file open for writing. */
 	ASSERT_EQ(0, tw_create_named(fresh, name, s));
 	reader = tw_open_named(name, O_RDONLY);
 	ASSERT_LE(0, reader);
-	EXPECT_EQ(-EBADF, control(reader, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ(-EBADF, control(reader, PAUSED, PAUSED));
 	EXPECT_EQ(0U, state_of(reader));
 	ASSERT_EQ(0, tw_destroy_named(fresh, name));
 	close(reader);
 	reader = TW_OPEN(O_WRONLY);
 	ASSERT_EQ(0, tw_set_up(reader, TW_MANUAL()));
-	EXPECT_EQ(0, control(reader, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ(0, control(reader, PAUSED, PAUSED));
 	close(reader);
 	close(fresh);
 	close(fd);
@@ -323,8 +461,8 @@ TEST(paused)
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 4));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
-	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_PAUSED, state_of(fd));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
+	EXPECT_EQ((__u32)PAUSED, state_of(fd));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 7));
 	expect_quiet(fd);
@@ -344,12 +482,12 @@ TEST(paused)
 	tw_expect_figures(fd, .registered = 6, .pending = 5, .cancelled = 1,
 			  .moved = 1);
 	/* A second pause of a paused wheel changes nothing. */
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
+	ASSERT_EQ(0, control(fd, DRAINING, DRAINING));
 	expect_quiet(fd);
 
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
-	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_DRAINING, state_of(fd));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
+	EXPECT_EQ((__u32)DRAINING, state_of(fd));
 	EXPECT_TRUE(tw_readable(fd));
 	ASSERT_EQ(3, tw_read(fd, events, 8));
 	EXPECT_EQ(4ULL, events[0].id);
@@ -358,7 +496,7 @@ TEST(paused)
 	EXPECT_EQ(6ULL, events[1].id);
 	EXPECT_EQ(5ULL, events[2].id);
 	expect_quiet(fd);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 12));
 	EXPECT_EQ(1, tw_read(fd, events, 8));
 	EXPECT_EQ(1ULL, events[0].id);
@@ -374,14 +512,14 @@ TEST(paused_while_the_hand_moves)
 
 	for (__u64 id = 1; id <= 500; id++)
 		ASSERT_EQ(0, tw_register(fd, id, id * id * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 	for (__u64 hand = 1; hand < 1000000; hand = hand * 3 + 7) {
 		ASSERT_EQ(0, tw_advance(fd, hand));
 		expect_quiet(fd);
 	}
 	ASSERT_EQ(0, tw_advance(fd, 10000));
 	expect_quiet(fd);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	while ((got = tw_read(fd, events, 64)) > 0) {
 		for (int i = 0; i < got; i++)
 			EXPECT_EQ((__u64)++n, events[i].id);
@@ -401,7 +539,7 @@ TEST(paused_with_leases)
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	ASSERT_EQ(4, tw_read(fd, events, 8));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 1, 1, 0));
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 2, 1, 0));
 	expect_quiet(fd);
@@ -417,7 +555,7 @@ TEST(paused_with_leases)
 	 */
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 1, 20 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 75));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	ASSERT_EQ(3, tw_read(fd, events, 8));
 	EXPECT_EQ(2ULL, events[0].id);
 	EXPECT_EQ(3ULL, events[1].id);
@@ -437,7 +575,7 @@ TEST(paused_over_the_last_lease)
 
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 100));
 	expect_quiet(fd);
 	EXPECT_EQ(0, tw_ack(fd, &event));
@@ -456,7 +594,7 @@ TEST(paused_over_periods)
 	ASSERT_EQ(0, tw_advance(fd, 55));
 	expect_quiet(fd);
 	tw_expect_figures(fd, .registered = 1, .pending = 1);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(4U, event.missed);
 	/* Periodic tokens have events also while the wheel drains. */
@@ -492,7 +630,7 @@ TEST(resume_wakes)
 		/* The tokens become due before the pause, or during the pause. */
 		if (before)
 			ASSERT_EQ(0, tw_advance(fd, 5));
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+		ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 		EXPECT_EQ(0, epoll_wait(level, &event, 1, 0));
 		ASSERT_TRUE(tw_put_to_sleep(&s[0], fd, tw_sleep_in_poll));
 		ASSERT_TRUE(tw_put_to_sleep(&s[1], level, tw_sleep_in_epoll));
@@ -506,7 +644,7 @@ TEST(resume_wakes)
 				TH_LOG("sleeper %d woke", i);
 			}
 		}
-		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+		ASSERT_EQ(0, control(fd, 0, PAUSED));
 		/*
 		 * Three tokens are due. The readers take two of them, and the pollers
 		 * see the last.
@@ -533,7 +671,7 @@ TEST(pause_under_a_blocked_reader)
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_TRUE(tw_put_to_sleep(&s, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_TRUE(is_asleep(&s));
 	/*
@@ -541,7 +679,7 @@ TEST(pause_under_a_blocked_reader)
 	 * the resume.
 	 */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	EXPECT_TRUE(is_asleep(&s));
 	ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
 	ASSERT_EQ(0, pthread_join(s.thread, NULL));
@@ -559,10 +697,10 @@ TEST(resume_is_an_edge)
 
 	ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
 	for (__u64 id = 1; id <= 5; id++) {
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+		ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 		ASSERT_EQ(0, tw_register(fd, id, 0, 0, NULL));
 		EXPECT_EQ(0, epoll_wait(edge, &event, 1, 0));
-		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+		ASSERT_EQ(0, control(fd, 0, PAUSED));
 		EXPECT_EQ(1, epoll_wait(edge, &event, 1, 0));
 		EXPECT_EQ(1, tw_read(fd, &got, 1));
 		EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &got, 1)));
@@ -668,7 +806,7 @@ TEST(closed_while_paused)
 		int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
 
 		ASSERT_EQ(100UL, tw_register_many(fd, 1, 100, 0, i * TW_MS));
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+		ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 		close(fd);
 	}
 	EXPECT_EQ(before, tw_refcnt());
@@ -683,7 +821,7 @@ TEST(no_callbacks_while_paused)
 	struct timewheel_info info;
 
 	NEEDS_KERNEL("an fd is readable only while a token is due");
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
 	for (__u64 id = 0; id < 10; id++)
 		ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 5 * TW_MS, 0,
 					 NULL));
@@ -697,7 +835,7 @@ TEST(no_callbacks_while_paused)
 
 	/* The ten tokens have become due during the pause. */
 	ASSERT_EQ(0, tw_register(fd, 10, HOUR, 0, NULL));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(10, tw_read(fd, events, 16));
 	for (int i = 0; i < 10; i++)
@@ -714,8 +852,8 @@ TEST(no_callbacks_while_paused)
 	 */
 	ASSERT_EQ(0, tw_register(fd, 12, 100 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
+	ASSERT_EQ(0, control(fd, 0, PAUSED));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(1, tw_read(fd, events, 16));
 	EXPECT_EQ(12ULL, events[0].id);
@@ -731,9 +869,9 @@ static void *pause_and_resume(void *arg)
 	struct tw_sleeper *s = arg;
 
 	while (!__atomic_load_n(&s->ret, __ATOMIC_ACQUIRE)) {
-		tw_control(s->fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED);
+		tw_control(s->fd, PAUSED, PAUSED);
 		sched_yield();
-		tw_control(s->fd, 0, TIMEWHEEL_CONTROL_PAUSED);
+		tw_control(s->fd, 0, PAUSED);
 		sched_yield();
 	}
 	return NULL;
@@ -791,7 +929,7 @@ TEST(draining)
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 5, 50 * TW_SEC,
 					  50 * TW_SEC));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, control(fd, DRAINING, DRAINING));
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
 		struct timewheel_op op = ops[i];
 
@@ -829,7 +967,7 @@ TEST(draining)
 			  .deleted = 1);
 	/* A drained wheel takes new tokens when it no longer drains. */
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 9, 0, 0, NULL)));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, control(fd, 0, DRAINING));
 	EXPECT_EQ(0, tw_register(fd, 9, 0, 0, NULL));
 	close(fd);
 }
@@ -839,7 +977,7 @@ TEST(draining_without_ids)
 {
 	int fd = TW_OPEN_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);
 
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, control(fd, DRAINING, DRAINING));
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 0, TW_SEC, 0, NULL)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 0, NULL)));
 	tw_expect_figures(fd);
