@@ -2,7 +2,7 @@
 /*
  * The guest benchmark: what timeouts cost in a guest that runs one instruction per nanosecond,
  * where clock readings count instructions and repeat on any machine, however busy. Each way of
- * keeping timeouts is a struct kind; the measurements (counts.c, crowd.c, job.c, memory.c)
+ * keeping timeouts is a struct kind; the measurements (counts.c, crowd.c, memory.c)
  * know only this struct; scale.c is about the wheel alone.
  *
  * The program prints tables for people, and lines "= NAME<tab>VALUE...", which
@@ -49,11 +49,10 @@ struct kind {
 	void (*upsert)(unsigned int i);
 	void (*flush)(void);
 	/*
-	 * Waits for expired timeouts, or does not wait, and reads them. Tells @gone each of them,
-	 * if @gone is not NULL. Returns how many there were.
+	 * Waits for expired timeouts, or does not wait, and reads them. Returns how many there
+	 * were.
 	 */
-	unsigned int (*drain)(bool wait, void (*gone)(unsigned int i));
-	u64 (*bytes)(void);	/* the memory that it reports, or NULL */
+	unsigned int (*drain)(bool wait);
 	unsigned int most;	/* timeouts that it can keep */
 	bool stores;		/* ->rearm is a store, with nothing to flush */
 };
@@ -61,7 +60,7 @@ struct kind {
 extern const struct kind wheel_id, wheel_handle, wheel_batch_id,
 	wheel_batch_handle, wheel_keys_id, wheel_keys_handle, wheel_word,
 	wheel_checked, wheel_plain, wheel_plain_word;
-extern const struct kind timerfd, posix_timers, uring;
+extern const struct kind timerfd, uring;
 
 static inline u64 now_of(clockid_t clock)
 {
@@ -104,12 +103,12 @@ void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
 void put(const char *name, const char *kind, unsigned int n, double value);
 
 /*
- * A thread that measures for how long others keep it from running. It runs all the time, or it
- * @sleeps and wakes each 100 us. @urgent: it has real-time priority.
+ * A thread of real-time priority that measures for how long others keep it from running. It runs
+ * all the time, or it @sleeps and wakes each 100 us.
  */
 struct watcher {
 	pthread_t thread;
-	bool urgent, sleeps;
+	bool sleeps;
 	u64 until;		/* when it ends by itself, in time of CLOCK_MONOTONIC */
 	atomic_bool over;
 	u64 longest;
@@ -121,7 +120,6 @@ void stop_watcher(struct watcher *w);
 
 void run_counts(unsigned int n, bool limits);
 void run_crowd(unsigned int n);
-void run_job(unsigned int seconds);
 void run_memory(unsigned int n);
 void run_scale(unsigned int n);
 

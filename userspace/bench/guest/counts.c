@@ -80,7 +80,7 @@ static double count_reads(const struct kind *kind, const u32 *which)
 	sleep_until(now_of(CLOCK_MONOTONIC) + 50 * MS);
 	start = count_now();
 	while (seen < BATCH)
-		seen += kind->drain(true, NULL);
+		seen += kind->drain(true);
 	count = since(start);
 	NEED(seen == BATCH);
 	count_arm(kind, which, FAR);
@@ -104,7 +104,7 @@ static void count_kind(const struct kind *kind, unsigned int n)
 
 		/* The program's loop begins a new turn, on another tick. */
 		sleep_until(now_of(CLOCK_MONOTONIC) + 20 * MS);
-		NEED(!kind->drain(false, NULL));
+		NEED(!kind->drain(false));
 		rearm = least(rearm, count_op(kind, kind->rearm, some));
 		if (kind->move)
 			move = least(move, count_op(kind, kind->move, some));
@@ -174,7 +174,7 @@ void run_counts(unsigned int n, bool limits)
 	static const struct kind *const kinds[] = {
 		&wheel_id, &wheel_handle, &wheel_batch_id, &wheel_batch_handle,
 		&wheel_keys_id, &wheel_keys_handle, &wheel_plain, &wheel_word,
-		&wheel_checked, &timerfd, &posix_timers, &uring,
+		&wheel_checked, &timerfd, &uring,
 	};
 
 	NEED(n >= BATCH);

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * @n timeouts are due in one tick. The program prints:
- *
- * interrupt: the longest time that a real-time thread which runs all the while
- *	stood still: only interrupts can stop it;
- * urgent: the longest time that a real-time thread, which wakes each 100 us while
- *	another reads, had to wait;
- * stall: the longest time that a thread which runs all the while stood still,
- *	beside a reader of the same priority; the scheduler gives each its turns;
- * each: instructions of that interrupt and of the reader, until the last one
- *	has been read, divided by the number of events.
+ * @n timeouts are due in one tick. The program prints the longest time that a real-time
+ * thread which runs all the while stood still: only interrupts can stop it.
  */
 #include "bench.h"
 
@@ -30,46 +22,29 @@ static void read_all(const struct kind *kind, unsigned int n)
 	unsigned int seen = 0;
 
 	while (seen < n)
-		seen += kind->drain(true, NULL);
+		seen += kind->drain(true);
 	NEED(seen == n);
 }
 
 static void crowd_of(const struct kind *kind, unsigned int n)
 {
-	struct watcher interrupt = { .urgent = true };
-	struct watcher urgent = { .urgent = true, .sleeps = true };
-	struct watcher equal = { .until = ~0ULL };
-	u64 due, begun, took;
+	struct watcher interrupt = { };
+	u64 due;
 
 	kind->open(kind, n, 10 * MS);
-
-	/* Time goes on while the real-time thread runs, and nobody reads. */
 	due = arm_crowd(kind, n);
 	interrupt.until = due + 50 * MS;
 	start_watcher(&interrupt);
 	join_watcher(&interrupt);
-	start_watcher(&urgent);
-	begun = now_of(CLOCK_THREAD_CPUTIME_ID);
 	read_all(kind, n);
-	took = now_of(CLOCK_THREAD_CPUTIME_ID) - begun;
-	stop_watcher(&urgent);
 	put("interrupt", kind->name, n, interrupt.longest);
-	put("urgent", kind->name, n, urgent.longest);
-	put("each", kind->name, n, (took + interrupt.longest) / (double)n);
-
-	arm_crowd(kind, n);
-	start_watcher(&equal);
-	read_all(kind, n);
-	stop_watcher(&equal);
-	put("stall", kind->name, n, equal.longest);
 	kind->close();
 }
 
 void run_crowd(unsigned int n)
 {
 	static const struct kind *const kinds[] = {
-		&wheel_batch_handle, &wheel_batch_id, &timerfd, &posix_timers,
-		&uring,
+		&wheel_batch_handle, &wheel_batch_id, &timerfd, &uring,
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * guest counts|crowd|job|memory|scale N...: one measurement, see bench.h.
+ * guest counts|crowd|memory|scale N...: one measurement, see bench.h.
  */
 #include <string.h>
 #include <sys/utsname.h>
@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 	struct utsname kernel;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: guest counts|crowd|job|memory|scale N...\n");
+		fprintf(stderr, "usage: guest counts|crowd|memory|scale N...\n");
 		return 2;
 	}
 	if (!getenv("TW_ICOUNT")) {
@@ -30,8 +30,6 @@ int main(int argc, char **argv)
 			run_counts(n, i == 2);
 		else if (!strcmp(argv[1], "crowd"))
 			run_crowd(n);
-		else if (!strcmp(argv[1], "job"))
-			run_job(n);
 		else if (!strcmp(argv[1], "memory"))
 			run_memory(n);
 		else if (!strcmp(argv[1], "scale"))

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Bytes for each of @n pending timeouts, with slack and tables: charged, to the
- * memory cgroup; slab, the part of it in slabs; machine, the free memory that the
- * machine lost, charged or not; told, by TIMEWHEEL_IOC_INFO. The program's own arrays
- * are left out.
+ * memory cgroup; machine, the free memory that the machine lost, charged or not. The
+ * program's own arrays are left out.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -32,7 +31,7 @@ static u64 value_of(const char *path, const char *key)
 }
 
 struct used {
-	double charged, slab, gone;
+	double charged, gone;
 };
 
 static struct used used_now(void)
@@ -46,7 +45,6 @@ static struct used used_now(void)
 	sleep(2);
 	return (struct used){
 		.charged = value_of(GROUP "memory.current", NULL),
-		.slab = value_of(GROUP "memory.stat", "slab"),
 		.gone = -1024.0 * value_of("/proc/meminfo", "MemFree:"),
 	};
 }
@@ -69,10 +67,7 @@ static void memory_of(const struct kind *kind, unsigned int n)
 	after = used_now();
 	put("charged", kind->name, n,
 	    (after.charged - before.charged) / (n - BATCH));
-	put("slab", kind->name, n, (after.slab - before.slab) / (n - BATCH));
 	put("machine", kind->name, n, (after.gone - before.gone) / (n - BATCH));
-	if (kind->bytes)
-		put("told", kind->name, n, kind->bytes() / (double)n);
 	kind->close();
 }
 
@@ -82,7 +77,7 @@ void run_memory(unsigned int n)
 	static const struct kind *const kinds[] = {
 		&wheel_plain, &wheel_plain_word, &wheel_batch_handle,
 		&wheel_batch_id,
-		&timerfd, &posix_timers, &uring,
+		&timerfd, &uring,
 	};
 
 	const char *which = getenv("TW_KIND");

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The older ways of Linux to keep timeouts, one object for each timeout: timerfd with
- * epoll, POSIX timers with a signalfd, io_uring timeouts.
+ * epoll, io_uring timeouts.
  */
 #include <errno.h>
 #include <liburing.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -75,17 +72,14 @@ static void fd_cancel(unsigned int i)
 	fds[i] = -1;
 }
 
-static unsigned int fd_drain(bool wait, void (*gone)(unsigned int i))
+static unsigned int fd_drain(bool wait)
 {
 	static struct epoll_event got[AT_ONCE];
 	int n = epoll_wait(epoll, got, AT_ONCE, wait ? -1 : 0);
 	u64 expirations;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		NEED(read(fds[got[i].data.u32], &expirations, 8) == 8);
-		if (gone)
-			gone(got[i].data.u32);
-	}
 	return n < 0 ? 0 : n;
 }
 
@@ -93,96 +87,6 @@ const struct kind timerfd = {
 	.name = "timerfd", .open = fd_open, .close = fd_close, .arm = fd_arm,
 	.rearm = fd_rearm, .cancel = fd_cancel, .drain = fd_drain,
 	.most = 1048000,	/* fs.nr_open */
-};
-
-/* POSIX timers: each has a signal, which waits for a signalfd */
-
-#define SIGNAL	SIGRTMIN
-
-static timer_t *timers, spare;
-static int signals;
-
-static void posix_open(const struct kind *kind, unsigned int n, u64 tick)
-{
-	struct sigevent none = { .sigev_notify = SIGEV_NONE };
-	sigset_t set;
-
-	(void)kind;
-	(void)tick;
-	timers = grab(n * sizeof(*timers));
-	opened = n;
-	sigemptyset(&set);
-	sigaddset(&set, SIGNAL);
-	NEED(!sigprocmask(SIG_BLOCK, &set, NULL));
-	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	NEED(signals >= 0);
-	/*
-	 * A real timer may have the number 0, and 0 means none here. A spare timer takes the
-	 * number.
-	 */
-	NEED(!timer_create(CLOCK_MONOTONIC, &none, &spare));
-}
-
-static void posix_set(unsigned int i, u64 time, bool absolute)
-{
-	const struct itimerspec spec = { .it_value = to_timespec(time) };
-
-	NEED(!timer_settime(timers[i], absolute ? TIMER_ABSTIME : 0, &spec,
-			    NULL));
-}
-
-static void posix_arm(unsigned int i, u64 time, bool absolute)
-{
-	struct sigevent event = {
-		.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGNAL,
-		.sigev_value.sival_int = i,
-	};
-
-	if (!timers[i])
-		NEED(!timer_create(CLOCK_MONOTONIC, &event, &timers[i]));
-	posix_set(i, time, absolute);
-}
-
-static void posix_rearm(unsigned int i)
-{
-	posix_set(i, FAR, false);
-}
-
-static void posix_cancel(unsigned int i)
-{
-	NEED(!timer_delete(timers[i]));
-	timers[i] = 0;
-}
-
-static void posix_close(void)
-{
-	for (unsigned int i = 0; i < opened; i++)
-		if (timers[i])
-			timer_delete(timers[i]);
-	timer_delete(spare);
-	close(signals);
-	free(timers);
-}
-
-static unsigned int posix_drain(bool wait, void (*gone)(unsigned int i))
-{
-	static struct signalfd_siginfo got[AT_ONCE];
-	struct pollfd p = { .fd = signals, .events = POLLIN };
-	ssize_t n;
-
-	if (wait)
-		NEED(poll(&p, 1, -1) == 1);
-	n = read(signals, got, sizeof(got));
-	n = n < 0 ? 0 : n / (ssize_t)sizeof(got[0]);
-	for (ssize_t i = 0; gone && i < n; i++)
-		gone(got[i].ssi_int);
-	return n;
-}
-
-const struct kind posix_timers = {
-	.name = "POSIX timers", .open = posix_open, .close = posix_close,
-	.arm = posix_arm, .rearm = posix_rearm, .cancel = posix_cancel,
-	.drain = posix_drain, .most = 100000,
 };
 
 /* io_uring timeouts, in batches: one submission has up to BATCH of them */
@@ -256,7 +160,7 @@ static void uring_cancel(unsigned int i)
 	answers += 2;
 }
 
-static unsigned int uring_reap(void (*gone)(unsigned int i))
+static unsigned int uring_reap(void)
 {
 	struct io_uring_cqe *cqe;
 	unsigned int head, n = 0, expired = 0;
@@ -270,8 +174,6 @@ static unsigned int uring_reap(void (*gone)(unsigned int i))
 		}
 		NEED(cqe->res == -ETIME);
 		expired++;
-		if (gone)
-			gone(cqe->user_data);
 	}
 	io_uring_cq_advance(&ring, n);
 	return expired;
@@ -283,11 +185,11 @@ static void uring_flush(void)
 	while (answers) {
 		if (!io_uring_cq_ready(&ring))
 			NEED(io_uring_get_events(&ring) >= 0);
-		NEED(!uring_reap(NULL));
+		NEED(!uring_reap());
 	}
 }
 
-static unsigned int uring_drain(bool wait, void (*gone)(unsigned int i))
+static unsigned int uring_drain(bool wait)
 {
 	struct io_uring_cqe *cqe;
 
@@ -295,7 +197,7 @@ static unsigned int uring_drain(bool wait, void (*gone)(unsigned int i))
 		NEED(!io_uring_wait_cqe(&ring, &cqe));
 	else if (!io_uring_cq_ready(&ring))
 		NEED(io_uring_get_events(&ring) >= 0);
-	return uring_reap(gone);
+	return uring_reap();
 }
 
 const struct kind uring = {

@@ -137,7 +137,7 @@ static u64 close_wheel(u64 due)
 /* Prints the cost of a phase per token, and how long it keeps other threads waiting. */
 static void phase(const char *what, u64 (*run)(u64 due), u64 due)
 {
-	struct watcher urgent = { .urgent = true, .sleeps = true };
+	struct watcher urgent = { .sleeps = true };
 	char wait[32];
 	u64 took;
 

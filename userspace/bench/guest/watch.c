@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that watch for how long others keep them from running.
+ * Real-time threads that watch for how long others keep them from running.
  */
 #include <sched.h>
 
@@ -60,11 +60,9 @@ void start_watcher(struct watcher *w)
 	w->over = false;
 	w->longest = 0;
 	pthread_attr_init(&attr);
-	if (w->urgent) {
-		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-		pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
-		pthread_attr_setschedparam(&attr, &param);
-	}
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &param);
 	NEED(!pthread_create(&w->thread, &attr, watch, w));
 	pthread_attr_destroy(&attr);
 }

@@ -329,7 +329,7 @@ static void checked_touch(unsigned int i)
 	} while (!atomic_compare_exchange_weak(word, &seen, mine));
 }
 
-static unsigned int wheel_drain(bool wait, void (*gone)(unsigned int i))
+static unsigned int wheel_drain(bool wait)
 {
 	struct epoll_event got;
 	ssize_t bytes;
@@ -341,25 +341,14 @@ static unsigned int wheel_drain(bool wait, void (*gone)(unsigned int i))
 	bytes = read(fd, events, sizeof(events));
 	if (bytes < 0)
 		return 0;
-	bytes /= sizeof(events[0]);
-	for (ssize_t i = 0; gone && i < bytes; i++)
-		gone(events[i].cookie);
-	return bytes;
-}
-
-static u64 wheel_bytes(void)
-{
-	struct timewheel_info info = { .size = sizeof(info) };
-
-	NEED(!ioctl(fd, TIMEWHEEL_IOC_INFO, &info));
-	return info.bytes;
+	return bytes / sizeof(events[0]);
 }
 
 #define CONFIG(flags, key)	(&(const struct config){ flags, key })
 
 #define ALL_OF_WHEEL							\
 	.open = wheel_open, .close = wheel_close, .drain = wheel_drain,	\
-	.bytes = wheel_bytes, .most = 16000000
+	.most = 16000000
 
 #define BY_IOCTL							\
 	.arm = one_arm, .rearm = one_touch, .cancel = one_cancel,	\
@@ -390,7 +379,6 @@ const struct kind wheel_batch_id = {
 	ALL_OF_WHEEL, BY_BATCH, .upsert = batch_upsert,
 };
 
-/* There are no ids; the cookie tells the program which timeout it is. */
 const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE),

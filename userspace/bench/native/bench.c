@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The driver: runs the contenders in turns, each time in a process of its own, checks
- * what they did, and prints medians and ratios.
+ * what they did, and prints medians; ../goals tells the ratios, which are medians of the
+ * ratios of each round.
  *
  *	native [-q] [-r ROUNDS] [-d DIRECTORY] [SIZE...]
  *
- * -q only shows that all contenders run, as TAP. -d names the directory for the tables
- * that are plotted. There are 5 rounds, or as many as -r says. Times are CPU time of
- * the thread, so that other work of the machine disturbs little; ratios are medians of
- * the ratios of each round.
+ * -q only shows that all contenders run, as TAP. -d names the directory for native.tsv, with
+ * the figures of all rounds. There are 5 rounds, or as many as -r says. Times are CPU time of
+ * the thread, so that other work of the machine disturbs little.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -37,7 +37,7 @@
 static const struct contender *const contenders[] = {
 	&store, &cas, &ioctls, &timerfds, &wheel_handle, &wheel_ids,
 	&wheel_words, &process_handle, &process_handle_singly, &process_ids,
-	&process_ids_singly, &process_words, &linked_wheel, &heap4, &map_scan, &map_ring,
+	&process_ids_singly, &process_words, &linked_wheel, &heap4,
 #ifdef HAVE_LIBUV
 	&uv,
 #endif
@@ -353,16 +353,6 @@ static int op_index(const char *op)
 	return nr_ops++;
 }
 
-static int who(const struct contender *contender)
-{
-	int i;
-
-	for (i = 0; i < NR && contenders[i] != contender; i++)
-		;
-
-	return i;
-}
-
 static double median(const double *values)
 {
 	double sorted[MAX_ROUNDS];
@@ -373,30 +363,6 @@ static double median(const double *values)
 			sorted[n++] = values[i];
 
 	return bench_quantile(sorted, n, 0.5);
-}
-
-static double figure(int size, const struct contender *contender,
-		     const char *op)
-{
-	int i = who(contender);
-
-	return i < NR ? median(samples[size][i][op_index(op)]) : NAN;
-}
-
-/* The ratio of figures that were measured in the same round. */
-static double ratio(int size, const struct contender *a, const char *op_a,
-		    const struct contender *b, const char *op_b)
-{
-	double ratios[MAX_ROUNDS];
-	int i = who(a), j = who(b), round;
-
-	if (i == NR || j == NR)
-		return NAN;
-	for (round = 0; round < MAX_ROUNDS; round++)
-		ratios[round] = samples[size][i][op_index(op_a)][round] /
-				samples[size][j][op_index(op_b)][round];
-
-	return median(ratios);
 }
 
 static bool fits(int i, __u32 size)
@@ -476,7 +442,7 @@ static void print_figures(FILE *to, int size, int i)
 	unsigned int op;
 
 	for (op = 0; op < ARRAY_SIZE(shown); op++)
-		print_figure(to, figure(size, contenders[i], shown[op]), 8);
+		print_figure(to, median(samples[size][i][op_index(shown[op])]), 8);
 	fputc('\n', to);
 }
 
@@ -507,227 +473,10 @@ static void print_size(int size)
 	}
 }
 
-/*
- * The value has to be at most the goal, or at least if the goal is negative. NAN: there is no
- * goal.
- */
-static void verdict(double value, double goal)
-{
-	if (isnan(goal))
-		printf(" %10s  -\n", "-");
-	else if (isnan(value))
-		printf(" %2s%8g  not measured\n", goal < 0 ? ">=" : "<=",
-		       fabs(goal));
-	else
-		printf(" %2s%8g  %s\n", goal < 0 ? ">=" : "<=", fabs(goal),
-		       goal < 0 ? value >= -goal ? "reached" : "not reached" :
-				  value <= goal ? "reached" : "not reached");
-}
-
-static void row_start(int size, const char *property, double ours)
-{
-	char label[80];
-
-	snprintf(label, sizeof(label), "%s, %u", property, sizes[size]);
-	printf("%-56s", label);
-	print_figure(stdout, ours, 9);
-}
-
-/* Prints a figure of the wheel and its goal. */
-static void row_own(int size, const char *property, double ours, double goal)
-{
-	row_start(size, property, ours);
-	printf(" %-16s %9s %9s", "-", "-", "-");
-	verdict(ours, goal);
-}
-
-/* Prints a peer's figure, and the wheel's divided by it. */
-static void row_ratio(int size, const char *property,
-		      const struct contender *our, const char *op,
-		      const struct contender *peer, const char *peer_op,
-		      double goal)
-{
-	double value = ratio(size, our, op, peer, peer_op);
-
-	row_start(size, property, figure(size, our, op));
-	printf(" %-16s", peer->name);
-	print_figure(stdout, figure(size, peer, peer_op), 9);
-	print_figure(stdout, value, 9);
-	verdict(value, goal);
-}
-
-/* Prints a peer's figure, and how many times the wheel's it is. */
-static void row_times(int size, const char *property,
-		      const struct contender *our, const char *op,
-		      const struct contender *peer, const char *peer_op,
-		      double goal)
-{
-	double value = ratio(size, peer, peer_op, our, op);
-
-	row_start(size, property, figure(size, our, op));
-	printf(" %-16s", peer->name);
-	print_figure(stdout, figure(size, peer, peer_op), 9);
-	print_figure(stdout, value, 8);
-	putchar('x');
-	verdict(value, goal);
-}
-
-static const struct {
-	const struct contender	*peer;
-	double			times;
-} peers[] = {
-	{ &timerfds, -100 },
-	{ &linked_wheel, -20 },
-	{ &heap4, NAN },
-	{ &map_scan, NAN },
-	{ &map_ring, NAN },
-#ifdef HAVE_LIBUV
-	{ &uv, -100 },
-#endif
-#ifdef HAVE_LIBEVENT
-	{ &event_heap, -100 },
-	{ &event_common, NAN },
-#endif
-#ifdef HAVE_LIBEV
-	{ &ev, NAN },
-#endif
-#ifdef HAVE_DPDK
-	{ &dpdk, NAN },
-#endif
-};
-
-static void print_peers(int size, const char *property,
-			const struct contender *our, const char *op, bool goals)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(peers); i++)
-		if (!isnan(figure(size, peers[i].peer, op)))
-			row_times(size, property, our, op, peers[i].peer, op,
-				  goals ? peers[i].times : NAN);
-}
-
-/* Prints goals for a million timers, or for the most that were measured up to a million. */
-static void print_goals_at(int s)
-{
-	row_own(s, "touch by handle, ns", figure(s, &wheel_handle, "touch"), 20);
-	row_times(s, "touch by handle beside timerfd", &wheel_handle, "touch",
-		  &timerfds, "touch", -50);
-	row_own(s, "checked touch of a mapped word, ns",
-		figure(s, &wheel_words, "checked"), NAN);
-	row_own(s, "register and cancel, ns the pair",
-		figure(s, &wheel_handle, "pair"), 90);
-	row_own(s, "filing a touched token again, ns",
-		figure(s, &wheel_handle, "refile"), 25);
-	row_own(s, "the same, touched by mapped word, ns",
-		figure(s, &wheel_words, "refile"), 25);
-#ifdef HAVE_LIBEV
-	row_times(s, "the same beside libev's callback", &wheel_words, "refile",
-		  &ev, "refile", NAN);
-#endif
-	row_own(s, "taking an expired token, ns",
-		figure(s, &wheel_handle, "take"), 20);
-	row_own(s, "the same, with touch words, ns",
-		figure(s, &wheel_words, "take"), 20);
-	row_own(s, "the same, copied and called back, ns",
-		figure(s, &wheel_handle, "expire"), 20);
-	row_ratio(s, "touch by id beside handle", &wheel_ids, "touch",
-		  &wheel_handle, "touch", 8);
-	row_ratio(s, "register and cancel by id beside handle", &wheel_ids,
-		  "pair", &wheel_handle, "pair", 8);
-	row_ratio(s, "taking with ids beside without", &wheel_ids, "expire",
-		  &wheel_handle, "expire", 8);
-	print_peers(s, "arm", &wheel_handle, "arm", false);
-	print_peers(s, "cancel", &wheel_handle, "cancel", false);
-	row_own(s, "bytes per token, handle",
-		figure(s, &wheel_handle, "bytes"), 32);
-	row_own(s, "bytes per token, with touch word",
-		figure(s, &wheel_words, "bytes"), 40);
-	row_own(s, "bytes per token, u64 id and cookie",
-		figure(s, &wheel_ids, "bytes"), 72);
-	row_own(s, "two threads, mapped touches apart, times one",
-		figure(s, &threads_mapped, "scale_apart"), -1.9);
-	row_ratio(s, "the same, tokens mixed; bare stores mixed",
-		  &threads_mapped, "scale_mixed", &threads_mapped,
-		  "scale_store", NAN);
-	row_own(s, "two threads, touches by handle, times one",
-		figure(s, &threads_batch, "scale_touch"), -1.6);
-	row_own(s, "two threads, register and cancel, times one",
-		figure(s, &threads_batch, "scale_replace"), NAN);
-	row_own(s, "the same, a wheel for each, times one",
-		figure(s, &threads_own, "scale_replace"), -1.8);
-}
-
-/* Prints for how long callbacks, and the wheel's looks, block others when all is due at once. */
-static void print_all_at_once(int s)
-{
-	double look = figure(s, &wheel_handle, "take_look") / 1e3;
-	double look_p99 = figure(s, &wheel_handle, "take_look_p99") / 1e3;
-	unsigned int i;
-
-	row_own(s, "look that takes, us, median", look, NAN);
-	row_own(s, "look that takes, us, 99 of 100 are below", look_p99, NAN);
-	row_own(s, "look that sorts 256, us, median",
-		figure(s, &wheel_handle, "sort_look") / 1e3, NAN);
-	for (i = 0; i < ARRAY_SIZE(peers); i++) {
-		double all = figure(s, peers[i].peer, "all") * 1e3;
-
-		if (isnan(all))
-			continue;
-		row_start(s, "all at once: a look of ours, all of theirs, us",
-			  look);
-		printf(" %-16s", peers[i].peer->name);
-		print_figure(stdout, all, 9);
-		print_figure(stdout, all / look, 8);
-		putchar('x');
-		verdict(0, NAN);
-	}
-	row_start(s, "filing again each second, all in 30 s; one scan, ms",
-		  figure(s, &wheel_handle, "refile") * sizes[s] / TIMEOUT / 1e6);
-	printf(" %-16s", map_scan.name);
-	print_figure(stdout, figure(s, &map_scan, "scan"), 9);
-	print_figure(stdout, figure(s, &map_scan, "scan") /
-		     (figure(s, &wheel_handle, "refile") * sizes[s] / TIMEOUT /
-		      1e6), 8);
-	putchar('x');
-	verdict(0, NAN);
-}
-
-static int size_for_goals(void)
-{
-	int i, best = 0;
-
-	for (i = 1; i < nr_sizes; i++)
-		if (sizes[i] <= 1000000)
-			best = i;
-
-	return best;
-}
-
-static void print_goals(void)
-{
-	int i;
-
-	printf("\n%-56s %9s %-16s %9s %9s %10s\n", "property, timers", "ours",
-	       "peer", "peer's", "ratio", "goal");
-	for (i = 0; i < nr_sizes; i++)
-		row_ratio(i, "touch by mapped word beside a bare store",
-			  &wheel_words, "touch", &store, "touch", 1.3);
-	for (i = 0; i < nr_sizes; i++)
-		print_peers(i, "touch by mapped word", &wheel_words, "touch",
-			    true);
-	if (sizes[size_for_goals()] != 1000000)
-		printf("# the goals that follow are for 1000000 timers\n");
-	print_goals_at(size_for_goals());
-	for (i = 0; i < nr_sizes; i++)
-		if (sizes[i] <= ALL_AT_ONCE)
-			print_all_at_once(i);
-}
-
 static void print_notes(void)
 {
 	printf("Native benchmark of the wheel's core, in user space.\n"
-	       "Times are CPU time of the one thread; medians; ratios are medians of each round's ratio.\n"
+	       "Times are CPU time of the one thread; medians.\n"
 	       "Core: kmod/*.c with -O2. Lock: one compare-and-swap, one store. Ids: a chained hash table\n"
 	       "that does an rhashtable's work per operation (Jenkins' hash, a lock per bucket, atomic count)\n"
 	       "without RCU. Pages of 4 KiB for all; in the kernel tokens lie in larger ones. System calls\n"
@@ -753,26 +502,16 @@ static void print_notes(void)
 #endif
 }
 
-/* This part writes the tables that are plotted. */
-
-static FILE *open_table(const char *directory, const char *name)
+static void write_all(const char *directory)
 {
 	char path[512];
+	int size, i, op, round;
 	FILE *to;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	snprintf(path, sizeof(path), "%s/native.tsv", directory);
 	to = fopen(path, "w");
 	if (!to)
 		bench_fail("%s: %s", path, strerror(errno));
-
-	return to;
-}
-
-static void write_all(const char *directory)
-{
-	FILE *to = open_table(directory, "native.tsv");
-	int size, i, op, round;
-
 	fprintf(to, "timers\tcontender\tfigure\tmedian\trounds\n");
 	for (size = 0; size < nr_sizes; size++) {
 		for (i = 0; i < NR; i++) {
@@ -791,77 +530,6 @@ static void write_all(const char *directory)
 				fputc('\n', to);
 			}
 		}
-	}
-	fclose(to);
-}
-
-/* Whether a contender has this figure for any size. */
-static bool has(const struct contender *contender, const char *op)
-{
-	int size;
-
-	for (size = 0; size < nr_sizes; size++)
-		if (!isnan(figure(size, contender, op)))
-			return true;
-
-	return false;
-}
-
-/* Writes one figure: a line for each size, a column for each contender that has it. */
-static void write_by_size(const char *directory, const char *name,
-			  const char *op)
-{
-	FILE *to = open_table(directory, name);
-	int size, i;
-
-	fprintf(to, "timers");
-	for (i = 0; i < NR; i++)
-		if (has(contenders[i], op))
-			fprintf(to, "\t%s", contenders[i]->name);
-	fputc('\n', to);
-	for (size = 0; size < nr_sizes; size++) {
-		fprintf(to, "%u", sizes[size]);
-		for (i = 0; i < NR; i++) {
-			double value = figure(size, contenders[i], op);
-
-			if (!has(contenders[i], op))
-				continue;
-			if (isnan(value))
-				fprintf(to, "\t?");
-			else
-				fprintf(to, "\t%.4g", value);
-		}
-		fputc('\n', to);
-	}
-	fclose(to);
-}
-
-/* Returns how long others wait when all is due at once: for the wheel its longest look. */
-static double stall_ms(int size, const struct contender *contender)
-{
-	double look = figure(size, contender, "take_look") / 1e6;
-
-	return isnan(look) ? figure(size, contender, "all") : look;
-}
-
-static void write_stall(const char *directory)
-{
-	FILE *to = open_table(directory, "native-stall.tsv");
-	int size, i;
-
-	fprintf(to, "contender");
-	for (size = 0; size < nr_sizes; size++)
-		if (sizes[size] <= ALL_AT_ONCE)
-			fprintf(to, "\t%u", sizes[size]);
-	fputc('\n', to);
-	for (i = 0; i < NR; i++) {
-		if (!contenders[i]->run)
-			continue;
-		fprintf(to, "%s", contenders[i]->name);
-		for (size = 0; size < nr_sizes; size++)
-			if (sizes[size] <= ALL_AT_ONCE)
-				fprintf(to, "\t%.4g", stall_ms(size, contenders[i]));
-		fputc('\n', to);
 	}
 	fclose(to);
 }
@@ -919,14 +587,8 @@ int main(int argc, char **argv)
 	print_notes();
 	for (i = 0; i < nr_sizes; i++)
 		print_size(i);
-	print_goals();
-	if (directory) {
+	if (directory)
 		write_all(directory);
-		write_by_size(directory, "native-touch.tsv", "touch");
-		write_by_size(directory, "native-arm.tsv", "arm");
-		write_by_size(directory, "native-cancel.tsv", "cancel");
-		write_stall(directory);
-	}
 
 	return 0;
 }

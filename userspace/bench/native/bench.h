@@ -14,10 +14,6 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define TIMEOUT		30	/* seconds */
 #define UNIT		1000	/* real seconds in one such second */
 
@@ -65,7 +61,7 @@ struct contender {
 extern const struct contender wheel_handle, wheel_ids, wheel_words;
 extern const struct contender store, cas, ioctls, timerfds;
 extern const struct contender linked_wheel, heap4, uv, event_heap, event_common,
-	ev, dpdk, map_scan, map_ring;
+	ev, dpdk;
 extern const struct contender process_handle, process_handle_singly, process_ids,
 	process_ids_singly, process_words;
 extern const struct contender threads_mapped, threads_batch, threads_own;
@@ -121,9 +117,5 @@ static inline void bench_fired(__u32 i)
 {
 	fired[i]++;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* BENCH_H */

@@ -27,8 +27,6 @@ static struct worker workers[2];
 static struct tw_now now;
 static u32 *which;
 static u64 *keys;
-static u64 *array;
-static bool realtime;
 
 /* Keeps other programs off the thread's CPU, if it may: they would make figures random. */
 static void keep_cpu(int cpu)
@@ -39,7 +37,7 @@ static void keep_cpu(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-	realtime = !pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
 }
 
 static void *thread(void *arg)
@@ -161,15 +159,6 @@ static void stamp(struct worker *worker)
 	wheel_stamp(worker->keys, worker->n, now.tick);
 }
 
-static void store_bare(struct worker *worker)
-{
-	u64 *const to = array;
-	u32 i;
-
-	for (i = 0; i < worker->n; i++)
-		WRITE_ONCE(to[(u32)worker->keys[i]], worker->keys[i]);
-}
-
 static void touch(struct worker *worker)
 {
 	wheel_touch(worker->keys, worker->n, &now);
@@ -191,7 +180,6 @@ static void setup_mapped(u32 n)
 {
 	wheel_setup(&ring, n, false, true);
 	register_all(n);
-	array = bench_alloc(n, sizeof(*array));
 }
 
 static void setup_batch(u32 n)
@@ -224,11 +212,6 @@ static void extra_mapped(u32 n)
 	deal(n, true);
 	measure("scale_apart", stamp);
 	check_workers(n, TIMEOUT);
-	deal(n, false);
-	measure("scale_store", store_bare);
-	measure("scale_mixed", stamp);
-	check_workers(n, TIMEOUT);
-	bench_report("realtime", realtime);
 }
 
 static void extra_batch(u32 n)

@@ -274,33 +274,6 @@ static int slot(u32 i)
 	return tw_word_due(found.word) - BASE;
 }
 
-/* This part has looks: the work of readers and pollers, in steps under the lock. */
-
-struct looks {
-	double	*ns;
-	u32	nr;
-};
-
-static void looks_init(struct looks *looks, u32 n)
-{
-	*looks = (struct looks) {
-		.ns = bench_alloc(n / BATCH + n / STEP + 100, sizeof(double)),
-	};
-}
-
-static void looked(struct looks *looks, double since)
-{
-	looks->ns[looks->nr++] = bench_wall_ns() - since;
-}
-
-static void looks_report(struct looks *looks, const char *median,
-			 const char *p99)
-{
-	bench_report(median, bench_quantile(looks->ns, looks->nr, 0.5));
-	bench_report(p99, bench_quantile(looks->ns, looks->nr, 0.99));
-	free(looks->ns);
-}
-
 /* Returns the random moment, before its list falls due, at which a token is touched. */
 static u64 touched_at(u32 i)
 {
@@ -333,61 +306,27 @@ static void touch_all_spread(u32 n)
 static void measure_refile(u32 n)
 {
 	u64 before = ring.refiled;
-	struct looks looks;
 	double start, ns;
 	u32 work;
 
-	looks_init(&looks, n);
 	touch_all_spread(n);
 	now = wheel_at(BASE + TIMEOUT);
 	start = bench_cpu_ns();
 	do {
-		double since = bench_wall_ns();
-
 		work = STEP;
 		spin_lock(&ring.lock);
 		MUST(tw_look_find_due(&ring, now.tick, &work) == TW_NIL);
 		spin_unlock(&ring.lock);
-		looked(&looks, since);
 	} while (!work);
 	ns = bench_cpu_ns() - start;
 	MUST(ring.refiled - before == n);
 	MUST(ring.pending == n);
 	bench_report("refile", ns / n);
-	looks_report(&looks, "sort_look", "sort_look_p99");
-}
-
-/* Compare-and-swap as a checked touch of a mapped word does it. */
-static void measure_checked(u32 n)
-{
-	u32 *order = bench_permutation(n, 19);
-	u32 m = n / 2, i, failed = 0;
-	double start;
-
-	prepare(order, n);
-	now = wheel_at(now.tick + 1);
-	start = bench_cpu_ns();
-	for (i = 0; i < m; i++) {
-		u64 handle = keys[i], *word = words + (u32)handle;
-		u64 seen = READ_ONCE(*word);
-
-		failed += seen >> 32 != handle >> 32 ||
-			  !try_cmpxchg64(word, &seen,
-					 (handle & ~(u64)U32_MAX) |
-					 (u32)now.tick);
-	}
-	bench_report("checked", (bench_cpu_ns() - start) / m);
-	MUST(!failed);
-	for (i = 0; i < n; i++)
-		MUST(i >= m || slot(order[i]) == (int)(now.tick - BASE) + 31);
-	free(order);
 }
 
 static void extra(u32 n)
 {
 	bench_report("bytes", (double)tw_ring_bytes(&ring) / n);
-	if (words)
-		measure_checked(n);
 	measure_refile(n);
 }
 
@@ -448,14 +387,12 @@ static void end(const struct tw_taken *batch, u32 n)
 static void run(void)
 {
 	u64 delivered = ring.delivered;
-	u32 all = ring.pending;
-	struct looks looks, batches;
+	u32 all = ring.pending, reads = 0;
+	double *ns = bench_alloc(all / BATCH + all / STEP + 100, sizeof(*ns));
 	bool more;
 
-	looks_init(&looks, all);
-	looks_init(&batches, all);
 	do {
-		double since = bench_wall_ns(), taken;
+		double since = bench_wall_ns();
 		struct tw_taken batch[BATCH];
 		u32 work = STEP, n;
 
@@ -463,19 +400,18 @@ static void run(void)
 		n = tw_look_take(&ring, now.tick, &work, batch, BATCH);
 		more = tw_ring_next(&ring) <= now.tick;
 		spin_unlock(&ring.lock);
-		looked(&looks, since);
+		ns[reads] = bench_wall_ns() - since;
 		deliver(batch, n);
-		taken = bench_wall_ns() - (looks.ns[looks.nr - 1]);
+		since = bench_wall_ns();
 		spin_lock(&ring.lock);
 		end(batch, n);
 		spin_unlock(&ring.lock);
-		looked(&batches, taken);
+		ns[reads++] += bench_wall_ns() - since;
 	} while (more);
 	MUST(!ring.pending && ring.delivered - delivered == all);
 	/* All reads except the last were full. */
-	bench_report("take", bench_quantile(batches.ns, batches.nr, 0.5) / BATCH);
-	free(batches.ns);
-	looks_report(&looks, "take_look", "take_look_p99");
+	bench_report("take", bench_quantile(ns, reads, 0.5) / BATCH);
+	free(ns);
 }
 
 #define WHEEL								\
