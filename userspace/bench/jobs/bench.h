@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-#define MANY		1000	/* connections */
 #define BODY		100	/* bytes */
 #define DISK		"/tmp/disk"
 /* A server keeps its files in this folder, which is empty at its start. */
@@ -67,7 +66,6 @@ struct kind {
 		      enum command command);
 	/* Returns the length of the answer, 0 if there is more to come. Sets @got and @job. */
 	size_t (*parse)(struct conn *conn);
-	bool few;		/* has a process for each connection */
 	bool polled;		/* a worker asks each second */
 };
 
@@ -101,13 +99,8 @@ struct server {
 
 /* Starts a server. If it is @fresh, its store is empty. */
 struct server server_start(const struct kind *kind, bool fresh);
-void server_end(struct server *server, int signal);
-/* These are sums over the server's processes. */
-double server_cpu(const struct server *server);		/* s */
-long long server_switches(const struct server *server);	/* switches that the processes chose */
+void server_end(struct server *server);
 long long server_memory(const struct server *server);	/* kB, without files */
-/* Returns how many flushes the disk has made. */
-long long disk_flushes(void);
 /* @flush: the ms that each flush takes longer; 0 for the disk as it is. */
 void disk_mount(int flush);
 void disk_unmount(void);

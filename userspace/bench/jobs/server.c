@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Servers, only one of which runs at a time, and the disk that they write to. */
-#include <dirent.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -11,36 +10,19 @@
 
 #include "bench.h"
 
-#define BLOCK		"/sys/block/nvme0n1/"
+#define SECTORS	"/sys/block/nvme0n1/size"
 #define SLOW		"slow"
 #define SLOW_NODE	"/dev/dm-0"	/* the only device of the mapper */
 #define DMSETUP		"dmsetup --noudevsync --noudevrules"
-
-/* Numbers in a file from the word @first on, 1 for the first one. */
-static bool read_words(const char *path, int first, long long *numbers, int count)
-{
-	FILE *file = fopen(path, "r");
-	bool good = file;
-
-	for (int i = 1; good && i < first; i++)
-		good = fscanf(file, "%*s") != EOF;
-	for (int i = 0; good && i < count; i++)
-		good = fscanf(file, "%lld", &numbers[i]) == 1;
-	if (file)
-		fclose(file);
-	return good;
-}
 
 /* Makes a device of the mapper, with delays for reads, for writes and for flushes. */
 static void make_slow(const char *disk, int flush)
 {
 	char command[512];
-	long long sectors;
 
-	NEED(read_words(BLOCK "size", 1, &sectors, 1));
 	snprintf(command, sizeof(command),
-		 DMSETUP " create " SLOW " --table '0 %lld delay %s 0 0 %s 0 0 %s 0 %d'",
-		 sectors, disk, disk, disk, flush);
+		 DMSETUP " create " SLOW " --table \"0 $(cat " SECTORS ") delay %s 0 0 %s 0 0 %s 0 %d\"",
+		 disk, disk, disk, flush);
 	NEED(!system(command));
 }
 
@@ -60,14 +42,6 @@ void disk_unmount(void)
 	NEED(!umount(DISK));
 	if (!access(SLOW_NODE, F_OK))
 		NEED(!system(DMSETUP " remove " SLOW));
-}
-
-long long disk_flushes(void)
-{
-	long long flushes;
-
-	NEED(read_words(BLOCK "stat", 16, &flushes, 1));
-	return flushes;
 }
 
 static void run(const struct kind *kind)
@@ -104,54 +78,10 @@ struct server server_start(const struct kind *kind, bool fresh)
 	return server;
 }
 
-void server_end(struct server *server, int signal)
+void server_end(struct server *server)
 {
-	kill(server->pid, signal);
+	kill(server->pid, SIGTERM);
 	NEED(waitpid(server->pid, NULL, 0) == server->pid);
-}
-
-/*
- * Calls @add for the server's process, and for all that it has started. The numbers below
- * count words of /proc/PID/stat: the second word is the name, and no server has a space in it.
- */
-#define PARENT		4
-#define CPU_TIMES	14
-static void each_process(const struct server *server, void (*add)(pid_t pid, void *sum),
-			 void *sum)
-{
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
-
-	NEED(processes);
-	while ((entry = readdir(processes))) {
-		long long parent = 0;
-		char path[300];
-		pid_t pid = atoi(entry->d_name);
-
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-		read_words(path, PARENT, &parent, 1);
-		if (pid == server->pid || parent == server->pid)
-			add(pid, sum);
-	}
-	closedir(processes);
-}
-
-static void add_cpu(pid_t pid, void *sum)
-{
-	long long times[2];
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_words(path, CPU_TIMES, times, 2))
-		*(double *)sum += (double)(times[0] + times[1]) / sysconf(_SC_CLK_TCK);
-}
-
-double server_cpu(const struct server *server)
-{
-	double sum = 0;
-
-	each_process(server, add_cpu, &sum);
-	return sum;
 }
 
 /* A line "NAME: NUMBER" of a process' status. */
@@ -172,28 +102,7 @@ static long long status_of(pid_t pid, const char *name)
 	return number;
 }
 
-static void add_switches(pid_t pid, void *sum)
-{
-	*(long long *)sum += status_of(pid, "voluntary_ctxt_switches");
-}
-
-long long server_switches(const struct server *server)
-{
-	long long sum = 0;
-
-	each_process(server, add_switches, &sum);
-	return sum;
-}
-
-static void add_memory(pid_t pid, void *sum)
-{
-	*(long long *)sum += status_of(pid, "RssAnon");
-}
-
 long long server_memory(const struct server *server)
 {
-	long long sum = 0;
-
-	each_process(server, add_memory, &sum);
-	return sum;
+	return status_of(server->pid, "RssAnon");
 }

@@ -360,7 +360,6 @@ static void postgres_prepare(void)
 #define REDIS	"redis-server --port 0 --unixsocket " SOCKET " --dir " STORE	\
 		" --save '' --appendonly yes --appendfsync always"		\
 		" --ignore-warnings ARM64-COW-BUG"
-#define BEANSTALKD "beanstalkd -l unix:" SOCKET " -b " STORE
 #define POSTGRES "/usr/lib/postgresql/*/bin/postgres"
 
 const struct kind kinds[] = {
@@ -376,13 +375,7 @@ const struct kind kinds[] = {
 	}, {
 		.name = "beanstalkd -f0",
 		.version = "beanstalkd -v",
-		.command = BEANSTALKD " -f0",
-		.speaker = &socket_speaker,
-		.format = beanstalkd_format,
-		.parse = beanstalkd_parse,
-	}, {
-		.name = "beanstalkd -f50",
-		.command = BEANSTALKD " -f50",
+		.command = "beanstalkd -l unix:" SOCKET " -b " STORE " -f0",
 		.speaker = &socket_speaker,
 		.format = beanstalkd_format,
 		.parse = beanstalkd_parse,
@@ -408,7 +401,6 @@ const struct kind kinds[] = {
 		.speaker = &postgres_speaker,
 		.prepare = postgres_prepare,
 		.set_up = postgres_set_up,
-		.few = true,
 		.polled = true,
 	},
 };
