@@ -123,10 +123,8 @@ def read_tool(name: str) -> Tool:
             for array, word in zip(re.findall(r"\b\w+_columns", call),
                                    re.findall(r'"(\w+)"', call))}
     verbs = {}
-    histogram = re.findall(r"\.histogram = (\w+)", text)
     for _, (verb, args, told, bits, table, *_) in rows(text, "verbs", macros):
-        tables = [word for word in table if word in columns] + \
-            (histogram if "OPT_HISTOGRAM" in bits else [])
+        tables = [word for word in table if word in columns]
         verbs[string(verb)] = Verb(string(verb), string(args), string(told),
                                    [options[bit] for bit in bits
                                     if bit.startswith("OPT_") and bit != "OPT_HELP"], tables)
@@ -192,8 +190,7 @@ def table(tool: Tool, verb: Verb, array: str, more: dict[str, str]) -> list[str]
         if above and columns[:len(tool.columns[above[0]])] == tool.columns[above[0]]:
             its = ["Its columns are those of", f".Ic {other}", "and:"]
             columns = columns[len(tool.columns[above[0]]):]
-    second = ["of", ".Fl -histogram"] if array != verb.tables[0] else []
-    lines = [".Pp", "JSON has the table", *second, "as", f".Ql {tool.json[array]} .", *its,
+    lines = [".Pp", "JSON has the table as", f".Ql {tool.json[array]} .", *its,
              ".Bl -tag -width REGISTEREDx -compact"]
     for column in columns:
         lines += [f".It Cm {column.name}", *mdoc(f"{column.kind}: {column.help}")]

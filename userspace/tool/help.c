@@ -23,12 +23,11 @@ static const char *type_of(const struct column *column)
 	return column->flags & COL_BOOL ? "boolean" : "string";
 }
 
-static void print_columns(const struct column *columns, const char *with)
+static void print_columns(const struct column *columns)
 {
 	int i;
 
-	printf("\nColumns%s, and what they are in JSON; * those of the default table:\n",
-	       with);
+	puts("\nColumns, and what they are in JSON; * those of the default table:");
 	for (i = 0; columns[i].name; i++)
 		printf("  %c %-13s %-8s %s\n",
 		       columns[i].flags & COL_HIDDEN ? ' ' : '*',
@@ -46,9 +45,7 @@ static void print_verb(const struct verb *verb)
 			print_option(&option_texts[i]);
 	}
 	if (verb->columns)
-		print_columns(verb->columns, "");
-	if (takes(verb, OPT_HISTOGRAM))
-		print_columns(tool.histogram, " with --histogram");
+		print_columns(verb->columns);
 	if (strstr(verb->args, "TIME"))
 		printf("\nTIME: %s\n", tool.when_form);
 }

@@ -50,7 +50,6 @@ enum {
 	OPT_OUTPUT,
 	OPT_NO_HEADINGS,
 	OPT_BYTES,
-	OPT_HISTOGRAM,		/* it adds a second table, tool.histogram */
 	OPT_PAST,
 	OPT_OWN,
 	MOST_OPTIONS = 64,
@@ -102,7 +101,6 @@ struct tool {
 	const char		*thing;
 	const char		*list;
 	const char		*when_form;
-	const struct column	*histogram;
 	const char		*(*words_of)(const char *arg);
 	void			(*begin)(const struct verb *verb);
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stats: shows counters and lateness as a table, as a histogram or for Prometheus.
+ * stats: shows counters and lateness as a table or for Prometheus.
  */
 #include "twctl.h"
 
@@ -45,22 +45,6 @@ const struct column stats_columns[] = {
 	{ }
 };
 
-enum {
-	BUCKET_NAME, BUCKET_LOW, BUCKET_HIGH, BUCKET_COUNT, BUCKET_SHARE,
-	BUCKET_BAR,
-};
-
-const struct column bucket_columns[] = {
-	[BUCKET_NAME] = { "NAME", 0, "the wheel's name" },
-	[BUCKET_LOW] = { "LOW", COL_NUMBER, "the least lateness of the bucket" },
-	[BUCKET_HIGH] = { "HIGH", COL_NUMBER, "the greatest lateness of the bucket" },
-	[BUCKET_COUNT] = { "COUNT", COL_NUMBER, "how many" },
-	[BUCKET_SHARE] = { "SHARE", COL_NUMBER,
-		"per cent of all that were at most that late" },
-	[BUCKET_BAR] = { "BAR", 0, "the count, drawn" },
-	{ }
-};
-
 static void put_deliveries(struct out *out, const struct timewheel_info *info)
 {
 	out_number(out, HELD, info->held);
@@ -98,34 +82,6 @@ static void put_stats(struct out *out, const char *name,
 	put_deliveries(out, info);
 }
 
-static void put_histogram(struct out *out, const char *name,
-			  const uint64_t *buckets)
-{
-	static const char bar[] = "########################################";
-	uint64_t total = 0, most = 0, sum = 0, low, high;
-	unsigned int i;
-
-	for (i = 0; i < TIMEWHEEL_BUCKETS; i++) {
-		total += buckets[i];
-		if (buckets[i] > most)
-			most = buckets[i];
-	}
-	for (i = 0; i < TIMEWHEEL_BUCKETS; i++) {
-		if (!buckets[i])
-			continue;
-		sum += buckets[i];
-		tw_histogram_bounds(i, &low, &high);
-		out_row(out);
-		out_text(out, BUCKET_NAME, "%s", name);
-		out_span(out, BUCKET_LOW, low);
-		out_span(out, BUCKET_HIGH, high < TIME_MAX_NS ? high : TIME_MAX_NS);
-		out_number(out, BUCKET_COUNT, buckets[i]);
-		out_text(out, BUCKET_SHARE, "%.2f", 100.0 * sum / total);
-		out_text(out, BUCKET_BAR, "%.*s",
-			 (int)(1 + 39.0 * buckets[i] / most), bar);
-	}
-}
-
 static enum status put_each(const struct args *args, struct out *out)
 {
 	enum status status = STATUS_OK;
@@ -137,11 +93,7 @@ static enum status put_each(const struct args *args, struct out *out)
 
 		if (each && !status)
 			status = each;
-		if (each || !stats.info.slots)
-			continue;
-		if (args->option[OPT_HISTOGRAM])
-			put_histogram(out, *name, stats.lateness);
-		else
+		if (!each && stats.info.slots)
 			put_stats(out, *name, &stats);
 	}
 	return status;
@@ -149,7 +101,6 @@ static enum status put_each(const struct args *args, struct out *out)
 
 enum status verb_stats(const struct args *args)
 {
-	bool histogram = args->option[OPT_HISTOGRAM];
 	enum status status;
 	struct out *out;
 
@@ -157,8 +108,7 @@ enum status verb_stats(const struct args *args)
 		die(STATUS_USAGE, "--output-file: only with --prometheus");
 	if (args->option[OPT_PROMETHEUS])
 		return prometheus(args);
-	out = out_begin(args, histogram ? bucket_columns : stats_columns,
-			histogram ? "buckets" : "stats");
+	out = out_begin(args, stats_columns, "stats");
 	status = put_each(args, out);
 	out_end(out);
 	return status;

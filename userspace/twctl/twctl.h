@@ -75,7 +75,7 @@ enum {
 };
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
-	slot_columns[], stats_columns[], bucket_columns[], top_columns[],
+	slot_columns[], stats_columns[], top_columns[],
 	check_columns[], holder_columns[];
 
 enum status verb_wheels(const struct args *args);

@@ -38,7 +38,6 @@ const struct tool tool = {
 	.thing = "WHEEL",
 	.list = "ls /dev/timewheels 2>/dev/null",
 	.when_form = WHEN_FORM,
-	.histogram = bucket_columns,
 	.words_of = words_of,
 	.begin = begin,
 };
@@ -94,8 +93,6 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_FORMAT] = { 'f', "format", "TEXT",
 		"print such a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
 	},
-	[OPT_HISTOGRAM] = { 'g', "histogram", NULL,
-		"print a histogram of how late the events were" },
 	[OPT_PROMETHEUS] = { 'p', "prometheus", NULL,
 		"print all in Prometheus' text format" },
 	[OPT_OUTPUT_FILE] = { 0, "output-file", "FILE",
@@ -197,7 +194,7 @@ const struct verb verbs[] = {
 	  ALL | BIT(JSON) | BIT(ACK) | BIT(COUNT) | BIT(IDLE_TIMEOUT) | BIT(FORMAT),
 	  NULL, 1, 1, verb_watch },
 	{ "stats", "[WHEEL...]", "tell the counters of wheels, and how late their events were",
-	  ALL | TABLE | BIT(HISTOGRAM) | BIT(PROMETHEUS) | BIT(OUTPUT_FILE),
+	  ALL | TABLE | BIT(PROMETHEUS) | BIT(OUTPUT_FILE),
 	  stats_columns, 0, MANY, verb_stats },
 	{ "top", "[WHEEL...]", "show rates, lateness and rings of wheels again and again",
 	  ALL | TABLE | BIT(DELAY) | BIT(ROUNDS), top_columns, 0, MANY, verb_top },
@@ -215,6 +212,6 @@ const struct verb verbs[] = {
 	  check_columns, 0, 0, verb_doctor },
 	{ "help", "[VERB]", "tell how to use twctl, or a verb", ALL, NULL, 0, 1, verb_help },
 	{ "completion", "SHELL", "print a script that completes command lines in bash or zsh",
-	  ALL, NULL, 1, 1, verb_completion },
+	  ALL, NULL, 1, MANY, verb_completion },
 	{ }
 };

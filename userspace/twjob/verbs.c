@@ -121,6 +121,6 @@ const struct verb verbs[] = {
 	  LOCAL | BIT(STORE) | BIT(FORCE), NULL, 1, 1, verb_backup },
 	{ "help", "[VERB]", "tell how to use twjob, or a verb", LOCAL, NULL, 0, 1, verb_help },
 	{ "completion", "SHELL", "print a script that completes command lines in bash or zsh",
-	  LOCAL, NULL, 1, 1, verb_completion },
+	  LOCAL, NULL, 1, MANY, verb_completion },
 	{ }
 };

@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-#define SECTORS	"/sys/block/nvme0n1/size"
+#define SECTORS		"$(cat /sys/block/nvme0n1/size)"
 #define SLOW		"slow"
 #define SLOW_NODE	"/dev/dm-0"	/* the only device of the mapper */
 #define DMSETUP		"dmsetup --noudevsync --noudevrules"
@@ -21,7 +21,7 @@ static void make_slow(const char *disk, int flush)
 	char command[512];
 
 	snprintf(command, sizeof(command),
-		 DMSETUP " create " SLOW " --table \"0 $(cat " SECTORS ") delay %s 0 0 %s 0 0 %s 0 %d\"",
+		 DMSETUP " create " SLOW " --table \"0 " SECTORS " delay %s 0 0 %s 0 0 %s 0 %d\"",
 		 disk, disk, disk, flush);
 	NEED(!system(command));
 }

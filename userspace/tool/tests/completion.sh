@@ -7,6 +7,8 @@
 set -u
 tool=$1 script=$2 zsh_script=$3
 name=${tool##*/}
+# The scripts ask the tool, and so does each zsh.
+PATH=$(cd "${tool%/*}" && pwd):$PATH
 
 . "${BASH_SOURCE[0]%/*}/../../../selftests/tap.sh"
 . "$script"
@@ -47,11 +49,11 @@ bash_offers_help()
 	done
 }
 
-# asks_zsh WORD...: prints what _arguments is asked for, in a zsh without anything else
+# asks_zsh WORD...: prints what is offered, in a zsh without anything else
 asks_zsh()
 {
 	zsh -f -c '
-		_arguments() { shift; print -rl -- "$@" }
+		compadd() { print -r compadd "$@" }
 		_describe() { print -rl -- ${(P)2} }
 		words=("${@:2}") CURRENT=$((# - 1))
 		. $1' zsh "$zsh_script" "$@"
@@ -63,12 +65,10 @@ zsh_offers_help()
 
 	same 'zsh: verbs' "$(asks_zsh "$name" '' | sed 's/:.*//' | sort | xargs)" "$verbs"
 	for verb in $verbs; do
-		same "zsh: $verb: options" "$(asks_zsh "$name" "$verb" '' |
-			sed -n 's/^\(([^)]*)\)\?\(--[a-z-]*\)\[.*/\2/p' |
-			sort | xargs)" "$(options_of "$verb")"
+		same "zsh: $verb: options" "$(asks_zsh "$name" "$verb" - |
+			sed 's/:.*//' | sort | xargs)" "$(options_of "$verb")"
 	done
-	same 'zsh: options without a verb' "$(asks_zsh "$name" --version '' |
-		grep -c -e '--version\[')" 1
+	same 'zsh: options without a verb' "$(asks_zsh "$name" - | grep -c '^--version:print')" 1
 }
 
 offers_help()

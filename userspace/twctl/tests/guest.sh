@@ -1269,10 +1269,6 @@ figures()
 10737418239' stats counted -J
 	gives 0 stats
 	prints '^counted *1 *5 '
-	json '[.buckets[] | .count, .share == 100, .low <= 10000000000, .high >= 10000000000]' \
-		'[3,true,true,true]' stats -g counted -J
-	gives 0 stats --histogram counted
-	prints '^counted .* 3 100.00 #'
 	gives 0 stats --prometheus
 	prints '^timewheel_registered_total{wheel="counted"} 5$'
 	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="8.589934591"} 0$'
