@@ -5,8 +5,8 @@
  * connection or lose it. The ledger lists these users and the time of the last packet
  * of each; the service's reports are compared with it.
  *
- * Each thread serves its share of the users. All users send at the same rate, so the
- * thread walks them as a ring: the work depends on the packets, not on the users.
+ * All users send at the same rate, and are walked as a ring: the work depends on the packets,
+ * not on the users.
  */
 #include <err.h>
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,7 +31,7 @@
 #define MS		1000000ULL
 #define SEC		1000000000ULL
 #define TURN		256
-/* One thread waits for so many connections at once, and no listener's queue becomes full. */
+/* It waits for so many connections at once, and no listener's queue becomes full. */
 #define CONNECTING	512
 /* The time before a lost or refused connection is tried again. */
 #define RETRY		(200 * MS)
@@ -57,22 +56,19 @@ struct user {
 	uint64_t closed;	/* SILENT: when the service hung up */
 };
 
-/* A thread and its share of the users. */
-struct crew {
-	pthread_t thread;
+static struct {
 	int epoll;
-	unsigned int first, count;	/* number of users */
 	unsigned int *away;		/* ring of the users that are AWAY, in order */
 	unsigned int away_first, away_count;
 	unsigned int connecting;
 	uint64_t turn_of;		/* the packets whose moment has come */
 	uint64_t packets, skipped, connects, lost, refused;
-};
+} crew;
 
 static struct {
 	struct sockaddr_storage address;
 	socklen_t length;
-	unsigned int users, silent, vanish, threads, seed;
+	unsigned int users, silent, vanish;
 	uint64_t first, interval, from, until, time, timeout;
 	double connect_rate;
 	bool reconnect;
@@ -80,10 +76,9 @@ static struct {
 } options;
 
 static struct user *users;
-static struct crew *crews;
 static uint64_t began;			/* the time of the first connection */
-static atomic_uint logged_in;		/* users that have logged in once */
-static _Atomic uint64_t start;		/* when all users had logged in; 0: not yet */
+static unsigned int logged_in;		/* users that have logged in once */
+static uint64_t start;		/* when all users had logged in; 0: not yet */
 static atomic_bool over;
 
 static uint64_t now_ns(void)
@@ -94,11 +89,11 @@ static uint64_t now_ns(void)
 	return now.tv_sec * SEC + now.tv_nsec;
 }
 
-static void away(struct crew *crew, unsigned int number, uint64_t retry)
+static void away(unsigned int number, uint64_t retry)
 {
 	users[number].state = AWAY;
 	users[number].retry = retry;
-	crew->away[(crew->away_first + crew->away_count++) % crew->count] =
+	crew.away[(crew.away_first + crew.away_count++) % options.users] =
 		number;
 }
 
@@ -126,7 +121,7 @@ static bool is_silent(struct user *user, uint64_t now)
 }
 
 /* Deals with a connection that is lost, or could not be made. */
-static void lose(struct crew *crew, unsigned int number, uint64_t now)
+static void lose(unsigned int number, uint64_t now)
 {
 	struct user *user = &users[number];
 
@@ -136,22 +131,22 @@ static void lose(struct crew *crew, unsigned int number, uint64_t now)
 		return;
 	}
 	if (user->state == CONNECTS) {
-		crew->connecting--;
-		crew->refused++;
+		crew.connecting--;
+		crew.refused++;
 	} else {
-		crew->lost++;
+		crew.lost++;
 	}
 	/*
 	 * A user that does not connect again counts as silent in the ledger, as if it were planned.
 	 */
 	if (options.reconnect || !user->last)
-		away(crew, number, now + RETRY);
+		away(number, now + RETRY);
 	else
 		user->state = SILENT;
 }
 
 /* Returns true if the whole packet was sent. */
-static bool send_packet(struct crew *crew, unsigned int number,
+static bool send_packet(unsigned int number,
 			const char *text, size_t length)
 {
 	struct user *user = &users[number];
@@ -163,13 +158,13 @@ static bool send_packet(struct crew *crew, unsigned int number,
 		if (user->last && now - user->last > user->longest)
 			user->longest = now - user->last;
 		user->last = now;
-		crew->packets++;
+		crew.packets++;
 		return true;
 	}
 	if (bytes < 0 && errno != EAGAIN)
-		lose(crew, number, now);
+		lose(number, now);
 	else
-		crew->skipped++;
+		crew.skipped++;
 	return false;
 }
 
@@ -190,7 +185,7 @@ static void bind_source(int fd, unsigned int number)
 		err(1, "a source address");
 }
 
-static void connect_user(struct crew *crew, unsigned int number)
+static void connect_user(unsigned int number)
 {
 	struct user *user = &users[number];
 	struct epoll_event event = {
@@ -204,19 +199,19 @@ static void connect_user(struct crew *crew, unsigned int number)
 		err(1, "socket of user %u", number);
 	bind_source(user->fd, number);
 	user->state = CONNECTS;
-	crew->connecting++;
+	crew.connecting++;
 	if (connect(user->fd, (struct sockaddr *)&options.address,
 		    options.length) < 0 && errno != EINPROGRESS) {
 		/* EAGAIN: the queue of a unix socket is full */
-		lose(crew, number, now_ns());
+		lose(number, now_ns());
 		return;
 	}
-	if (epoll_ctl(crew->epoll, EPOLL_CTL_ADD, user->fd, &event) < 0)
+	if (epoll_ctl(crew.epoll, EPOLL_CTL_ADD, user->fd, &event) < 0)
 		err(1, "epoll");
 }
 
 /* Sends the first packet. When all users have sent theirs, the start is reached. */
-static void log_in(struct crew *crew, unsigned int number)
+static void log_in(unsigned int number)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = number };
 	struct user *user = &users[number];
@@ -227,26 +222,26 @@ static void log_in(struct crew *crew, unsigned int number)
 
 	getsockopt(user->fd, SOL_SOCKET, SO_ERROR, &error, &length);
 	if (error) {
-		lose(crew, number, now_ns());
+		lose(number, now_ns());
 		return;
 	}
-	crew->connecting--;
-	crew->connects++;
+	crew.connecting--;
+	crew.connects++;
 	user->state = TALKS;
-	if (epoll_ctl(crew->epoll, EPOLL_CTL_MOD, user->fd, &event) < 0)
+	if (epoll_ctl(crew.epoll, EPOLL_CTL_MOD, user->fd, &event) < 0)
 		err(1, "epoll");
 	sprintf(hello, "user %" PRIu64 "\n", options.first + number);
-	if (!send_packet(crew, number, hello, strlen(hello))) {
+	if (!send_packet(number, hello, strlen(hello))) {
 		/* The service would take the next bytes for the user's name. */
 		if (user->fd >= 0)
-			lose(crew, number, now_ns());
+			lose(number, now_ns());
 		return;
 	}
 	if (first && ++logged_in == options.users)
 		start = now_ns();
 }
 
-static void hear(struct crew *crew, const struct epoll_event *event)
+static void hear(const struct epoll_event *event)
 {
 	unsigned int number = event->data.u32;
 	struct user *user = &users[number];
@@ -256,72 +251,69 @@ static void hear(struct crew *crew, const struct epoll_event *event)
 	if (user->fd < 0)
 		return;
 	if (user->state == CONNECTS) {
-		log_in(crew, number);
+		log_in(number);
 		return;
 	}
 	bytes = recv(user->fd, text, sizeof(text), 0);
 	/* The service tells why it will hang up. */
 	if (bytes == 0 || (bytes < 0 && errno != EAGAIN))
-		lose(crew, number, now_ns());
+		lose(number, now_ns());
 }
 
-static void connect_some(struct crew *crew, uint64_t now)
+static void connect_some(uint64_t now)
 {
 	/* Connects at the rate that was asked for, counted since the beginning. */
 	uint64_t most = options.connect_rate ?
-		(double)(now - began) / SEC * options.connect_rate /
-		options.threads + 1 : UINT64_MAX;
+		(double)(now - began) / SEC * options.connect_rate + 1 : UINT64_MAX;
 
-	while (crew->away_count && crew->connecting < CONNECTING &&
-	       (crew->connects + crew->connecting < most || start)) {
-		unsigned int number = crew->away[crew->away_first];
+	while (crew.away_count && crew.connecting < CONNECTING &&
+	       (crew.connects + crew.connecting < most || start)) {
+		unsigned int number = crew.away[crew.away_first];
 
 		if (users[number].retry > now)
 			break;
-		crew->away_first = (crew->away_first + 1) % crew->count;
-		crew->away_count--;
+		crew.away_first = (crew.away_first + 1) % options.users;
+		crew.away_count--;
 		if (!is_silent(&users[number], now))
-			connect_user(crew, number);
+			connect_user(number);
 	}
 }
 
 /* Sends for the users whose moment has come. After a stall each user sends only once. */
-static void send_some(struct crew *crew, uint64_t now)
+static void send_some(uint64_t now)
 {
-	uint64_t due = (now - began) * (double)crew->count / options.interval;
+	uint64_t due = (now - began) * (double)options.users / options.interval;
 
-	if (due > crew->turn_of + crew->count)
-		crew->turn_of = due - crew->count;
-	for (; crew->turn_of < due; crew->turn_of++) {
-		unsigned int number = crew->first + crew->turn_of % crew->count;
+	if (due > crew.turn_of + options.users)
+		crew.turn_of = due - options.users;
+	for (; crew.turn_of < due; crew.turn_of++) {
+		unsigned int number = crew.turn_of % options.users;
 
 		if (!is_silent(&users[number], now) &&
 		    users[number].state == TALKS)
-			send_packet(crew, number, "alive\n", 6);
+			send_packet(number, "alive\n", 6);
 	}
 }
 
-static void *work(void *arg)
+static void work(void)
 {
-	struct crew *crew = arg;
 	unsigned int i;
 
-	for (i = 0; i < crew->count; i++)
-		away(crew, crew->first + i, 0);
+	for (i = 0; i < options.users; i++)
+		away(i, 0);
 	while (!over) {
 		struct epoll_event events[TURN];
 		uint64_t now = now_ns();
 		int j, n;
 
-		connect_some(crew, now);
-		send_some(crew, now);
-		n = epoll_wait(crew->epoll, events, TURN, 10);
+		connect_some(now);
+		send_some(now);
+		n = epoll_wait(crew.epoll, events, TURN, 10);
 		for (j = 0; j < n; j++)
-			hear(crew, &events[j]);
+			hear(&events[j]);
 		if (options.time && start && now > start + options.time)
 			break;
 	}
-	return NULL;
 }
 
 static void plan(void)
@@ -333,7 +325,7 @@ static void plan(void)
 		err(1, "users");
 	for (i = 0; i < options.users; i++)
 		users[i].fd = -1;
-	srandom(options.seed);
+	srandom(1);
 	for (i = 0; i < options.silent;) {
 		struct user *user = &users[random() % options.users];
 
@@ -377,17 +369,9 @@ static void write_ledger(uint64_t end)
 
 static void report(void)
 {
-	uint64_t packets = 0, skipped = 0, connects = 0, lost = 0, refused = 0;
 	unsigned int i, silent = 0;
 	uint64_t longest = 0, now = now_ns();
 
-	for (i = 0; i < options.threads; i++) {
-		packets += crews[i].packets;
-		skipped += crews[i].skipped;
-		connects += crews[i].connects;
-		lost += crews[i].lost;
-		refused += crews[i].refused;
-	}
 	for (i = 0; i < options.users; i++) {
 		silent += users[i].state == SILENT;
 		if (users[i].longest > longest)
@@ -399,8 +383,8 @@ static void report(void)
 	printf("connections %" PRIu64 ", refused %" PRIu64 ", lost %" PRIu64
 	       "; packets %" PRIu64 " (%.0f/s), skipped %" PRIu64
 	       "; longest pause of a user that goes on %.3f s\n",
-	       connects, refused, lost, packets,
-	       packets / ((double)(now - began) / SEC), skipped,
+	       crew.connects, crew.refused, crew.lost, crew.packets,
+	       crew.packets / ((double)(now - began) / SEC), crew.skipped,
 	       (double)longest / SEC);
 }
 
@@ -412,27 +396,12 @@ static void on_signal(int signal)
 
 static void run(void)
 {
-	unsigned int i;
-
-	crews = calloc(options.threads, sizeof(*crews));
-	if (!crews)
-		err(1, "threads");
+	crew.away = calloc(options.users, sizeof(*crew.away));
+	crew.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!crew.away || crew.epoll < 0)
+		err(1, "the users");
 	began = now_ns();
-	for (i = 0; i < options.threads; i++) {
-		struct crew *crew = &crews[i];
-		unsigned int end = (uint64_t)options.users * (i + 1) /
-				   options.threads;
-
-		crew->first = (uint64_t)options.users * i / options.threads;
-		crew->count = end - crew->first;
-		crew->away = calloc(crew->count, sizeof(*crew->away));
-		crew->epoll = epoll_create1(EPOLL_CLOEXEC);
-		if (!crew->away || crew->epoll < 0 ||
-		    pthread_create(&crew->thread, NULL, work, crew))
-			err(1, "a thread");
-	}
-	for (i = 0; i < options.threads; i++)
-		pthread_join(crews[i].thread, NULL);
+	work();
 }
 
 /* Parses ADDRESS:PORT in numbers, or the path of a unix socket. */
@@ -477,8 +446,6 @@ static void usage(FILE *to, int status)
 	      "  --time S                how long, after that (0: until SIGTERM)\n"
 	      "  --timeout S             longer pauses are in the ledger (30)\n"
 	      "  --reconnect             connect again when the service hangs up\n"
-	      "  --threads N             (1)\n"
-	      "  --seed N                (1)\n"
 	      "  --ledger FILE           list the users that fell silent\n", to);
 	exit(status);
 }
@@ -496,7 +463,7 @@ static double parse_number(const char *text)
 /* The options; the first ones take numbers. */
 enum {
 	USERS, FIRST, RATE, CONNECT_RATE, SILENT_USERS, VANISH, FROM, UNTIL, TIME,
-	TIMEOUT, THREADS, SEED, NUMBERS,
+	TIMEOUT, NUMBERS,
 	TO = NUMBERS, RECONNECT, LEDGER, HELP,
 };
 
@@ -513,8 +480,6 @@ static void parse_options(int argc, char **argv, double *numbers)
 		{ "until", required_argument, NULL, UNTIL },
 		{ "time", required_argument, NULL, TIME },
 		{ "timeout", required_argument, NULL, TIMEOUT },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "seed", required_argument, NULL, SEED },
 		{ "to", required_argument, NULL, TO },
 		{ "reconnect", no_argument, NULL, RECONNECT },
 		{ "ledger", required_argument, NULL, LEDGER },
@@ -548,11 +513,11 @@ static void set_options(int argc, char **argv)
 {
 	double numbers[NUMBERS] = {
 		[USERS] = 1000, [FIRST] = 1, [FROM] = 1, [UNTIL] = 10,
-		[TIMEOUT] = 30, [THREADS] = 1, [SEED] = 1,
+		[TIMEOUT] = 30,
 	};
 
 	parse_options(argc, argv, numbers);
-	if (numbers[THREADS] < 1 || numbers[USERS] < numbers[THREADS] ||
+	if (numbers[USERS] < 1 ||
 	    numbers[SILENT_USERS] > numbers[USERS] ||
 	    numbers[VANISH] > numbers[SILENT_USERS] ||
 	    numbers[FROM] <= 0 || numbers[UNTIL] < numbers[FROM])
@@ -569,8 +534,6 @@ static void set_options(int argc, char **argv)
 	options.until = numbers[UNTIL] * SEC;
 	options.time = numbers[TIME] * SEC;
 	options.timeout = numbers[TIMEOUT] * SEC;
-	options.threads = numbers[THREADS];
-	options.seed = numbers[SEED];
 }
 
 int main(int argc, char **argv)
