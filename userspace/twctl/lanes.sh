@@ -13,9 +13,5 @@ lane_twctl()
 	}
 	attempt "twctl builds without a warning" twctl CFLAGS="-O2 -g -Werror"
 	planned twctl check
-	twctl guest-tests VM_OPTIONS="-t 600 -o $out/twctl"
-	twctl crowd-test VM_OPTIONS="-t 600 -o $out/twctl/crowd"
-	twctl refused-test
-	twctl count-test
-	twctl reboot-test
+	twctl guest-tests
 }

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # twctl on a real device: every verb, every way to fail, and that no expiration
-# is lost. Needs the module loaded, root, and beside itself: results.sh, twctl, jq,
-# skew.so, promtool. Prints TAP. "make guest-tests" runs it in a guest.
+# is lost. Needs the module loaded, root, and beside itself: results.sh, twctl,
+# skew.so. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
 # A command that hangs is ended by timeout, and has failed.
 twctl="timeout 60 $PWD/twctl"
 tool=$twctl
-jq=$PWD/jq
+later=/tmp/json
 tmp=/tmp/twctl
 mkdir -p $tmp
 chmod 777 $tmp
@@ -24,11 +24,7 @@ pending()
 # on, and puts the hand of the manual wheel behind the last of them
 fill()
 {
-	i=0
-	while [ $i -lt "$2" ]; do
-		i=$((i + 1))
-		$twctl add "$1" $i ${i}s >/dev/null
-	done
+	seq "$2" | sed 's/.*/add & &s/' | $twctl batch "$1" >/dev/null
 	$twctl advance "$1" "+$2"
 }
 
@@ -101,27 +97,13 @@ null' wheels -J
 	refuses 2 "--tick '10us': not from 100us to 86400000000us" create new --tick 10us
 	refuses 2 "--tick '48h': not from 100us to 24h" create new --tick 48h
 	# A word that is nearly right gets a hint.
-	refuses 2 "VERB 'lsit': not one of .*: did you mean 'list'?" lsit
-	refuses 2 "VERB 'craete': .*did you mean 'create'?" help craete
-	refuses 2 'unknown option --tics: did you mean --tick?' create new --tics 5s
-	refuses 2 'unknown option --clok=manual: did you mean --clock?' create new --clok=manual
 	refuses 2 "--tick 'soon': not a span such as 30s" create new --tick soon
 	refuses 2 "--max-tokens '0'" create new --max-tokens 0
 	refuses 2 "--clock 'sun': not monotonic, boottime, realtime or manual" create new --clock sun
 	refuses 2 "--start '5': only with a manual clock" create new --start 5
-	refuses 2 'unknown option --colour' create new --colour
-	refuses 2 'unknown option -Q' create new -Q
-	refuses 2 '--slots needs an argument' create new --slots
-	refuses 2 '^twctl: create: usage: twctl create' create
-	refuses 2 'usage' create new newer
-	refuses 2 "VERB 'mend': not one of" mend
-	refuses 2 "'sun': not one of NAME," --output sun
-	refuses 2 "'': not one of NAME," -o name,
 	refuses 3 "no wheel 'new'" list new
 	is 'wheels after all that' "$($twctl -o name --no-headings | wc -l)" 4
 	refuses 3 "no wheel 'new'" destroy new
-	refuses 2 'WHEEL' destroy 'a b'
-	refuses 2 'usage' destroy
 	gives 3 destroy boot new real
 	is 'wheels left' "$($twctl -o name --no-headings | wc -l)" 2
 }
@@ -148,7 +130,7 @@ null' get manual 7 -J
 	gives 0 add manual 18446744073709551615 clock 7220000000000
 	# jq would round this number. As a text it has the right digits.
 	json '.tokens[0].id' '"18446744073709551615"' get -J manual 18446744073709551615
-	gives 0 get manual -H "$($twctl get -J manual 7 | $jq -r '.tokens[0].handle')"
+	gives 0 get manual -H "$($twctl get manual 7 -o handle --no-headings | xargs)"
 	prints '^ *7 '
 	json '.tokens[0] | .id, .deadline | type' '"number"
 "number"' get -J manual 7
@@ -163,8 +145,6 @@ null' get -J manual 18446744073709551615
 	refuses 6 'full' add manual 9 5s
 	refuses 5 'id 7 is pending' add manual 7 5s
 	refuses 3 'no token of id 9' get manual 9
-	refuses 2 "KEY '9x'" get manual 9x
-	refuses 2 "KEY 'x'" get manual 7 x
 	gives 3 get manual 9 7
 	prints '^ *7 '
 	gives 0 list manual
@@ -176,7 +156,6 @@ null' get -J manual 18446744073709551615
 	is 'due from then on' "$(cat $tmp/out | xargs)" 18446744073709551615
 	gives 0 list manual --from 'clock 3611000000000' --to 'clock 3611000000000' -o id,deadline
 	prints '^ *7 *3611000000000$'
-	refuses 2 "--from 'x'" list manual --from x
 	refuses 2 'manual clock' list manual --from 'at 12:00'
 	gives 0 list manual --to 'in 1s'
 	is 'nothing to list' "$(wc -c <$tmp/out)" 0
@@ -213,15 +192,6 @@ true
 	refuses 3 "no token of handle $handle is pending" cancel manual -H "$handle"
 	refuses 3 "no token of handle $handle is pending" get manual -H "$handle"
 
-	refuses 2 "TIME 'soon': 'soon' is no day, no time of day and no time zone" \
-		add manual 1 soon
-	refuses 2 "TIME '-5s'" add manual 1 -- -5s
-	refuses 2 "TIME '1h30': a number without a unit is understood as 30s" add manual 1 1h30
-	refuses 2 "TIME '8.30': understood as 8.30 seconds: .*8:30" add manual 1 8.30
-	refuses 2 "TIME 'in -5s': understood as 5s before now" add manual 1 -- in -5s
-	refuses 2 "TIME '1h 30x'" add manual 1 1h 30x
-	refuses 2 "ID 'x'" add manual x 5s
-	refuses 2 "ID '-1'" add manual -- -1 5s
 	refuses 2 "ID '-': not a number" add manual - 5s
 	refuses 2 "--cookie 'x'" add manual 1 5s --cookie x
 	refuses 2 'reach' add manual 1 clock 9223372036854775807
@@ -243,17 +213,9 @@ true
 	gives 0 add both 2 5s -t 30s --jitter 0
 	json '.tokens[0] | .left, .timeout' '5000000000
 30000000000' get both 2 -J
-	refuses 2 "--timeout '5s': not with --every" add both 3 --every 5s --timeout 5s
 	refuses 2 "--timeout 'x': not a span" add both 3 5s --timeout x
 	gives 0 destroy both
 
-	refuses 2 'usage' add manual
-	refuses 2 'usage' add manual 1
-	refuses 2 '--register' touch manual -H 1 --register 5s
-	refuses 2 '--cookie' touch manual 1 --cookie 5
-	refuses 2 "--register 'x'" touch manual 1 --register x
-	refuses 2 "TICK 'x'" advance manual x
-	refuses 2 "TICK '99999999999999'" advance manual 99999999999999
 	refuses 2 'not one with --clock manual' advance plain 5
 	is 'tokens after all that' "$(pending manual)" 1
 }
@@ -276,7 +238,6 @@ $holder
 false" holders -J held
 	gives 0 holders other
 	is 'nobody has that one' "$(wc -l <$tmp/out)" 0
-	refuses 2 "WHEEL 'a b': not 1 to 63" holders 'a b'
 	as_nobody $twctl holders held
 	is 'status for one who does not see all' $? 4
 	is 'it is told' "$(grep -c 'processes of other users are not seen: sudo' $tmp/err)" 1
@@ -348,8 +309,6 @@ wall_time()
 	gives 0 list real --to 'at 2100-01-01'
 	is 'due before 2100' "$(wc -c <$tmp/out)" 0
 	refuses 1 'no timeout' touch real 1
-	refuses 2 "TIME 'at 1999-01-01': .* ago; with --past it is due at once" \
-		add real 2 at 1999-01-01
 	refuses 3 'id 2' get real 2
 	gives 0 add real 2 --past at 1999-01-01
 	gives 0 watch real -n 1 -f '{id}'
@@ -361,11 +320,8 @@ wall_time()
 	[ "$left" -gt 900000000000 ] && [ "$left" -le 1001000000000 ]
 	result $? "a delay of $left"
 	gives 0 touch plain 1
-	refuses 2 '--past' move plain 1 at 1999-01-01
 	gives 0 move plain 1 at 1999-01-01 --past
 	json '.tokens[0].state' '"due"' get plain 1 -J
-	refuses 2 "TIME 'at 25:00'" move plain 1 at 25:00
-	refuses 2 "TIME 'at 2026-02-29'" move plain 1 at 2026-02-29
 	gives 0 cancel plain 1
 	unset TZ
 	gives 0 destroy real
@@ -424,7 +380,9 @@ batch()
 	json '.tokens[0] | .cookie, .left' '9007199254740991
 7000000000' get piped 3 -J
 	json '.tokens[0].period' '3000000000' get piped 4 -J
-	$twctl watch piped -n 2 -f '{id}:{delivery}' >$tmp/seen &
+	# As long as the reader waits for more, it holds the delivery.
+	$PWD/twctl watch piped -f '{id}:{delivery}' >$tmp/seen &
+	holder=$!
 	gives 0 advance piped +3
 	until grep -q '^4:1$' $tmp/seen; do
 		sleep 0.1
@@ -433,7 +391,7 @@ batch()
 	prints '^ok acked '
 	prints '^error ESTALE '
 	is 'an answer to a line without end' "$(sed -n '$s/ok deleted.*/deleted/p' $tmp/out)" deleted
-	wait $!
+	release
 
 	# An error in a line is told, and the next line is carried out.
 	printf '%s\n' 'get 1' 'frob 1' 'add' 'add 9' 'add x 5s' 'add 9 soon' 'ack 1' \
@@ -522,10 +480,6 @@ watching()
 	prints "^7 5 $(date +%F) [0-9:]* late [0-9.]*[a-z]*$"
 	gives 0 destroy walls
 	gives 0 watch watched -n 0
-	refuses 2 '{due}' watch watched -f '{id} {due}'
-	refuses 2 '--format' watch watched -J -f x
-	refuses 2 "--count 'x'" watch watched -n x
-	refuses 2 "--idle-timeout 'x'" watch watched -i x
 	refuses 3 'no wheel' watch none
 
 	# The reader goes, and the events that it did not get are still on the wheel.
@@ -627,8 +581,8 @@ commands()
 	fill work 3
 	gives 10 exec work -n 3 --tries 3 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
 	is 'tries' "$(grep -v '^{' $tmp/out | xargs)" '1.1 2.1 2.2 2.3 3.1'
-	is 'the one that failed is printed' "$(grep '^{' $tmp/out | $jq -c '[.wheel, .id, .late]')" \
-		'["work",2,1000000000]'
+	grep '^{' $tmp/out |
+		tells 'the one that failed is printed' '[.wheel, .id, .late]' '["work",2,1000000000]'
 	is 'each failure has a message' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try [123] of 3' $tmp/err)" 3
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 2 retries'
 	fill work 1
@@ -665,13 +619,12 @@ commands()
 	fill work 5
 	gives 10 exec work -n 5 -b 3 --tries 2 -- sh -c 'grep -q 5 || exit 3'
 	is 'it gets the same again' "$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 3, 3 again' $tmp/err)" 1
-	is 'what has failed is printed' "$($jq .id <$tmp/out | xargs)" '1 2 3'
+	tells 'what has failed is printed' .id '1
+2
+3' <$tmp/out
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 1 failed, 1 retries'
 	fill work 1
 	gives 9 exec work -b 10 -i 50ms -- true
-	refuses 2 "{id}': not with --batch" exec work -b 10 -- echo '{wheel} {id}'
-	refuses 2 "--batch '0'" exec work -b 0 -- true
-	refuses 2 "--timeout 'x'" exec work -t x -- true
 
 	# A signal comes: commands that run may finish, and the other tokens are left alone.
 	fill work 5
@@ -709,17 +662,6 @@ commands()
 	is 'it says so' "$(grep -c 'cannot start a process' $tmp/err)" 1
 	is 'the tokens are still there' "$(pending work)" 2
 	gives 0 watch work -n 1
-	refuses 2 "CMD 'no-such-command'" exec work -- no-such-command
-	refuses 2 "CMD '/no/such'" exec work -- /no/such
-	refuses 2 "CMD '{foo}'" exec work -- echo '{foo}'
-	refuses 2 "--jobs '0'" exec work -j 0 -- true
-	refuses 2 "--tries 'x'" exec work --tries x -- true
-	refuses 2 "--tries '0'" exec work --tries 0 -- true
-	refuses 2 '--failed: only with --tries' exec work --failed true -- true
-	refuses 2 "--failed '{foo}'" exec work --tries 2 --failed 'echo {foo}' -- true
-	refuses 2 "--failed '{id}': not with --batch" exec work -b 5 --tries 2 --failed 'echo {id}' -- true
-	refuses 2 'unknown option --retries' exec work --retries 2 -- true
-	refuses 2 'usage' exec work
 	refuses 3 'no wheel' exec none -- true
 	is 'tokens after all that' "$(pending work)" 1
 	gives 0 destroy work
@@ -841,17 +783,6 @@ null' ack leased 2 -J -o id,result,deadline
 2' stats leased -J -o held,acked,nacked,lapsed,returned,deleted
 	is 'what is left' "$($twctl list leased -o id,state --no-headings | xargs)" '3 pending'
 
-	refuses 2 "KEY 'x'" ack leased x
-	refuses 2 "DELIVERY 'x'" ack leased 3:x
-	refuses 2 "DELIVERY '0': not a number from 1" nack leased 3:0
-	refuses 2 "DELIVERY '4294967296'" nack leased 3:4294967296
-	refuses 2 "--delay 'x'" nack leased 3 --delay x
-	refuses 2 "--lease 'x'" extend leased 3 --lease x
-	refuses 2 usage delete leased
-	refuses 2 "VERB 'kick'" kick leased 3
-	refuses 2 "--state 'sun': not pending, due" list leased --state sun
-	refuses 2 "KEY 'x'" delete leased x
-	refuses 2 usage ack leased
 	refuses 3 'no wheel' ack none 1
 	refuses 3 'no wheel' delete none 1
 	for verb in ack nack extend; do
@@ -1074,7 +1005,8 @@ giving_up()
 	done
 	gives 10 exec jobs -n 2 --tries 3 -- false
 	is 'both are given up' "$(grep -c 'id [19] .*, try 3 of 3, given up$' $tmp/err)" 2
-	is 'and printed' "$($jq -c '[.wheel, .id, .delivery]' <$tmp/out | sort | xargs)" '[jobs,1,3] [jobs,9,3]'
+	sort $tmp/out | tells 'and printed' '[.wheel, .id, .delivery]' '["jobs",1,3]
+["jobs",9,3]'
 	is 'one ends, one begins its next period' \
 		"$($twctl list jobs -o id,state,attempts --no-headings | xargs)" '9 pending 0'
 	$twctl advance jobs +1000
@@ -1098,7 +1030,7 @@ giving_up()
 	fill jobs 1
 	gives 0 watch jobs -n 1
 	gives 0 exec jobs -n 1 --tries 1 -- echo cmd
-	is 'it is printed' "$($jq .id <$tmp/out)" 1
+	tells 'it is printed' .id 1 <$tmp/out
 	is 'and has ended' "$($twctl list jobs | wc -l)" 0
 
 	# A line cannot be written: the token is not lost, and no more tokens are taken.
@@ -1159,10 +1091,6 @@ null' get cron 1 -J
 	refuses 1 'no timeout' touch cron 2
 	refuses 2 "--every '5s': wheel 'plain' has no periodic tokens.*--periods" add plain 1 --every 5s
 	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1000ms or more" add cron 3 --every 1ms
-	refuses 2 "--every 'x'" add cron 3 --every x
-	refuses 2 "--every '300y': longer than 292 years" add cron 3 --every 300y
-	refuses 2 'usage: .*only --every needs no TIME' add cron 3
-	refuses 2 "TIME 'x'" add cron 3 x --every 5s
 	gives 0 destroy cron
 }
 
@@ -1196,9 +1124,6 @@ spreading()
 	done
 	lefts spread 60 3660
 	json '.tokens[0].left' 5000000000 add spread 10 5s --jitter 0 -J -o left
-	refuses 2 "--jitter 'x': not a span" add spread 11 5s --jitter x
-	refuses 2 "--jitter '300y': longer than 292 years" add spread 11 5s --jitter 300y
-	refuses 2 '--jitter needs an argument' add spread 11 5s --jitter
 	is 'tokens after all that' "$(pending spread)" 10
 	gives 0 destroy spread
 }
@@ -1240,8 +1165,6 @@ stopping()
 	is 'each is tried' "$($twctl -o name,state --no-headings | xargs)" 'gate paused manual running plain running'
 	for verb in pause resume drain; do
 		refuses 3 "no wheel 'none'" $verb none
-		refuses 2 "WHEEL 'a b'" $verb 'a b'
-		refuses 2 usage $verb
 		as_nobody "$twctl $verb gate"
 		is "$verb needs the right to write" $? 4
 	done
@@ -1279,12 +1202,9 @@ figures()
 	prints '^timewheel_slack_seconds{wheel="counted"} 0.000000000$'
 	prints '^timewheel_due_tokens{wheel="counted"} 1$'
 	prints '^timewheel_oldest_due_seconds{wheel="counted"} 4.000000000$'
-	# Prometheus reads each line, and each metric has its type.
 	is 'lines of another form' "$(grep -cvE \
 		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,[a-z]+="[^"]+")*\} [0-9.]+)$' \
 		$tmp/out)" 0
-	$PWD/promtool check metrics <$tmp/out >$tmp/err 2>&1
-	result $? 'promtool finds nothing'
 	echo before >$tmp/metrics
 	refuses 3 'no wheel' stats -p --output-file $tmp/metrics none
 	is 'the file is as it was' "$(cat $tmp/metrics)" before
@@ -1293,7 +1213,6 @@ figures()
 	is 'and nothing is beside it' "$(ls $tmp/metrics*)" $tmp/metrics
 	is 'others may read it' "$(stat -c %a $tmp/metrics)" 644
 	refuses 1 "'/none/metrics': No such file" stats -p --output-file /none/metrics
-	refuses 2 '--output-file' stats --output-file $tmp/metrics
 	refuses 3 'no wheel' stats none
 
 	# A token is due if it was never read, or if a reader has held it for too long.
@@ -1337,39 +1256,16 @@ figures()
 	is 'a signal ends it' $? 143
 	awk '$1 { bad = 1 } $2 { seen = 1 } END { exit bad || !seen }' $tmp/out
 	result $? 'touches a second, and no registrations'
-	refuses 2 "--delay '1ms'" top -d 1ms
-	refuses 2 "--count '0'" top -n 0
 	refuses 3 'no wheel' top none -n 1
 	gives 0 destroy counted
 }
 
-# The disk is full, or the reader of the output has gone.
+# The disk is full.
 output()
 {
-	$twctl help >/dev/full 2>$tmp/err
-	is 'a full disk' $? 1
 	$twctl -J >/dev/full 2>$tmp/err
 	is 'a full disk' $? 1
 	is 'one message' "$(wc -l <$tmp/err)" 1
-	$twctl help | true
-	result $? 'a reader that has gone'
-	gives 0 --version
-	prints '^twctl [0-9]'
-	gives 0 help
-	prints '^  exec WHEEL -- CMD'
-	gives 0 help add
-	prints '^  -c, --cookie N'
-	gives 0 add --help
-	prints '^TIME: '
-	refuses 2 "VERB 'none'" help none
-	gives 0 completion bash
-	prints 'complete -F _twctl twctl'
-	gives 0 completion zsh
-	prints '^#compdef twctl'
-	refuses 2 "SHELL 'fish': not bash or zsh" completion fish
-	# Only terminals get colours.
-	gives 0 doctor
-	is 'escapes' "$(grep -c "$(printf '\033')" $tmp/out)" 0
 }
 
 permissions()
@@ -1378,7 +1274,7 @@ permissions()
 	is 'anybody may list' $? 0
 	prints '^plain *root *rw------- - *- *- *- *- *- *-$'
 	as_nobody $twctl -J
-	is 'and in JSON' "$($jq -c '.wheels[] | select(.name == "plain") | .clock' <$tmp/out)" null
+	tells 'and in JSON' '.wheels[] | select(.name == "plain") | .clock' null <$tmp/out
 	as_nobody $twctl list plain
 	is 'a wheel that is not open to all' $? 4
 	as_nobody $twctl stats plain
@@ -1408,102 +1304,15 @@ permissions()
 	gives 0 destroy theirs
 }
 
-# system WHAT...: makes a copy of the system's files that doctor looks at
-system()
-{
-	rm -rf $tmp/root
-	mkdir -p $tmp/root/proc/sys/kernel $tmp/root/sys/module $tmp/root/dev \
-		$tmp/root/sys/kernel/security $tmp/root/lib/modules/6.1.0
-	echo 6.1.0 >$tmp/root/proc/sys/kernel/osrelease
-	echo '[none] integrity confidentiality' >$tmp/root/sys/kernel/security/lockdown
-	for what; do
-		case $what in
-		headers) mkdir $tmp/root/lib/modules/6.1.0/build ;;
-		package) mkdir -p $tmp/root/usr/share/doc/timewheel-tools ;;
-		dkms) mkdir -p $tmp/root/var/lib/dkms/timewheel ;;
-		module) mkdir $tmp/root/lib/modules/6.1.0/extra
-			echo code >$tmp/root/lib/modules/6.1.0/extra/timewheel.ko ;;
-		signed) echo '~Module signature appended~' \
-			>>$tmp/root/lib/modules/6.1.0/extra/timewheel.ko ;;
-		other) mkdir -p $tmp/root/lib/modules/6.12.0/updates
-			echo code >$tmp/root/lib/modules/6.12.0/updates/timewheel.ko ;;
-		lockdown) echo 'none [integrity] confidentiality' \
-			>$tmp/root/sys/kernel/security/lockdown ;;
-		sig_enforce) mkdir -p $tmp/root/sys/module/module/parameters
-			echo Y >$tmp/root/sys/module/module/parameters/sig_enforce ;;
-		loaded) mkdir -p $tmp/root/sys/module/timewheel $tmp/root/sys/class/misc/timewheel
-			echo 10:123 >$tmp/root/sys/class/misc/timewheel/dev ;;
-		device) : >$tmp/root/dev/timewheel ;;
-		podman) mkdir $tmp/root/run
-			: >$tmp/root/run/.containerenv ;;
-		docker) : >$tmp/root/.dockerenv ;;
-		kubernetes) mkdir -p $tmp/root/var/run/secrets/kubernetes.io ;;
-		esac
-	done
-}
-
-# finds DETAIL MEND: checks doctor's report of that system
-finds()
-{
-	$twctl doctor --root $tmp/root -J >$tmp/out 2>$tmp/err
-	got=$?
-	bad=$($jq -r '.checks[] | select(.result == "bad") | .check + ": " + .detail + " | " + .mend' <$tmp/out)
-	[ $got = 1 ] && [ "$(echo "$bad" | wc -l)" = 1 ] &&
-		echo "${bad%% | *}" | grep -q -- "$1" && echo "${bad#* | }" | grep -q -- "$2"
-	result $? "doctor: $bad"
-}
-
 doctor()
 {
 	gives 0 doctor
 	prints '^ok *version'
 	json '[.checks[] | .result] | unique' '["ok"]' doctor -J
-	system
-	finds 'module: not built for this kernel, 6.1.0' 'apt-get install linux-headers-6.1.0'
-	gives 1 doctor --root $tmp/root
-	prints '^ok *without it *.*TIMEWHEEL=process'
-	# A wheel of the process ends with its process, and twctl would end at once.
-	export TIMEWHEEL=process
-	refuses 2 'would end with it' wheels
-	refuses 2 'would end with it' add w 1 5s
-	gives 0 doctor
-	gives 0 help
-	unset TIMEWHEEL
-	system headers
-	finds 'module: not built' 'make && sudo make install'
-	system headers dkms
-	finds 'module: not built' '^sudo dkms autoinstall -k 6.1.0$'
-	system dkms
-	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0; sudo dkms autoinstall -k 6.1.0$'
-	system package
-	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0 ./timewheel-dkms_[0-9.]*_all.deb$'
-	system headers package
-	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0 ./timewheel-dkms_'
-	system headers other
-	finds 'not built.*there for 6.12.0' make
-	system module
-	finds 'module: not loaded' 'sudo modprobe timewheel$'
-	system module lockdown
-	finds 'not signed, and refused by lockdown' 'mokutil --import'
-	system module sig_enforce
-	finds 'not signed, and refused by module.sig_enforce' 'sign-file'
-	system module signed lockdown
-	finds 'takes it only with a key it knows' 'modprobe timewheel; if'
-	system dkms module signed lockdown
-	finds 'takes it only with a key it knows' 'mokutil --import /var/lib/dkms/mok.pub;'
-	system module loaded
-	finds 'device: .*is missing' 'mknod -m 660 /dev/timewheel c 10 123'
-	system module loaded device
-	gives 0 doctor --root $tmp/root
-	refuses 2 "--root '/none'" doctor --root /none
-	system podman
-	finds 'module: not loaded, and a container' '^on the host: twctl doctor$'
-	for manager in podman docker kubernetes; do
-		system $manager loaded
-		finds 'device: .*was not passed' '--device /dev/timewheel;'
-	done
-	system podman loaded device
-	gives 0 doctor --root $tmp/root
+	# A container of podman, whose root is this folder.
+	mkdir -p $tmp/root/sys/module/timewheel $tmp/root/dev $tmp/root/run
+	: >$tmp/root/run/.containerenv
+	: >$tmp/root/dev/timewheel
 	chgrp 12345 $tmp/root/dev/timewheel
 	chmod 660 $tmp/root/dev/timewheel
 	as_nobody $twctl doctor --root $tmp/root

@@ -3,8 +3,8 @@
 #
 # reap ends idle connections of programs that know nothing of reap, on a real device. Needs
 # the modules timewheel and tcp_diag loaded, root, and beside itself: results.sh, twctl, echo,
-# strace. Prints TAP. Arguments are names of tests: by default all but crowd, which "make
-# crowd-test" runs in a guest; "make guest-tests" runs the others.
+# strace. Prints TAP. Arguments are names of tests: by default all but crowd. "make
+# guest-tests" runs it in guests in which nothing is late, however busy the machine is.
 set -u
 twctl="$PWD/twctl"
 tool="timeout 60 $twctl"
@@ -117,17 +117,17 @@ idle_ones()
 }
 
 # reap ends the silent ones of thousands of connections, each once, neither early nor much
-# later. The guest counts instructions, because a busy machine would be late.
+# later.
 crowd()
 {
 	serve
-	reap --pid $server --idle 10s
+	reap --pid $server --idle 3s
 	clients 4000 1000
 	ended 4000
 	some_time
 	ended 4000
 	is 'ended early, or more than a second late' \
-		"$(sed 's/.* idle \(.*\)s$/\1/' $tmp/out | awk '$1 < 9.99 || $1 > 11' | wc -l)" 0
+		"$(sed 's/.* idle \(.*\)s$/\1/' $tmp/out | awk '$1 < 2.99 || $1 > 4' | wc -l)" 0
 	is 'ended twice' "$(awk '{ print $4 }' $tmp/out | sort | uniq -d | wc -l)" 0
 	left 0 1000
 	is 'messages' "$(cat $tmp/err)" ''
@@ -363,21 +363,6 @@ rights()
 	wait $server
 }
 
-arguments()
-{
-	refuses 2 '--idle SPAN is needed' reap --pid $$
-	refuses 2 '--pid PID, --cgroup DIR or --listen PORT is needed' reap --idle 3s
-	refuses 2 '--pid and --cgroup: not both' reap --pid $$ --cgroup / --idle 3s
-	refuses 2 "--idle '500ms': not from 1s to 24d" reap --pid $$ --idle 500ms
-	refuses 2 "--idle '25d': not from 1s to 24d" reap --pid $$ --idle 25d
-	refuses 2 "--pid '0': not a number" reap --pid 0 --idle 3s
-	refuses 2 "--listen '65536': not a number" reap --pid $$ --idle 3s --listen 65536
-	refuses 2 "--grace 'x': not a span" reap --pid $$ --idle 3s --grace x
-	refuses 2 "--cgroup '': not a control group" reap --cgroup '' --idle 3s
-	refuses 3 'no process' reap --pid 4194304 --idle 3s
-	refuses 3 'no control group' reap --cgroup /no/such --idle 3s
-}
-
 # Nothing in this guest would load the module tcp_diag.
 no_tcp_diag()
 {
@@ -387,7 +372,7 @@ no_tcp_diag()
 
 : >$tmp/out
 : >$tmp/err
-for test in ${*:-arguments idle_ones hung port_only dry_run children group grace \
+for test in ${*:-idle_ones hung port_only dry_run children group grace \
 	namespace multipath no_call_more rights no_tcp_diag}; do
 	$test
 done

@@ -3,7 +3,8 @@
 #
 # reboot.sh before|after: declared wheels and their tokens come back after a reboot, as
 # the service saves and restores them. "before" writes the disk's part of it, as a tar
-# file, to the guest's $TW_VM_DATA; "after" finds it beside itself, as data. Needs the
+# file, to the guest's $TW_VM_DATA, and besides what other tests have left in /tmp/json;
+# "after" finds it beside itself, as data. Needs the
 # module loaded, root, and beside itself: results.sh, twctl. Prints TAP.
 set -u
 twctl="timeout 60 $PWD/twctl"
@@ -38,7 +39,7 @@ before()
 	gives 0 save
 	prints "^wheel 'delays': 1000 tokens saved"
 	prints "^wheel 'dates': 10 tokens saved"
-	tar -C / -cf "$TW_VM_DATA" etc/timewheel var/lib/timewheel
+	tar -C / -cf "$TW_VM_DATA" etc/timewheel var/lib/timewheel tmp/json
 	gives 0 destroy delays dates
 }
 
