@@ -2,11 +2,12 @@
 /*
  * Parses a command line by the table of options, and the arguments by what they
  * mean. A mistake is told in one line, and ends the program before it has done
- * anything.
+ * anything. args_read() only keeps what is wrong, for lines that are not the program's own.
  */
 #include <getopt.h>
 #include <time.h>
 
+#include "scan.h"
 #include "tool.h"
 
 /* getopt returns this number plus the option's index for a long option: no letter is as great. */
@@ -96,7 +97,7 @@ static const char *near_option(const struct verb *verb, const char *given)
 	return near.name;
 }
 
-static __noreturn void unknown_option(const struct verb *verb, char **argv)
+static bool unknown_option(const struct verb *verb, char **argv)
 {
 	char letter[] = { '-', optopt, '\0' };
 	bool is_letter = optopt && optopt < LONG_BASE;
@@ -104,19 +105,18 @@ static __noreturn void unknown_option(const struct verb *verb, char **argv)
 	const char *near = is_letter ? NULL : near_option(verb, option);
 
 	if (near)
-		die(STATUS_USAGE, "unknown option %s: did you mean --%s? see '%s help %s'",
-		    option, near, tool.name, verb->name);
-	die(STATUS_USAGE, "unknown option %s: see '%s help %s'", option,
-	    tool.name, verb->name);
+		return refuse("unknown option %s: did you mean --%s? see '%s help %s'",
+			      option, near, tool.name, verb->name);
+	return refuse("unknown option %s: see '%s help %s'", option, tool.name, verb->name);
 }
 
-static __noreturn void no_argument_given(int option)
+static bool no_argument_given(int option)
 {
 	if (option < LONG_BASE)
-		die(STATUS_USAGE, "option -%c needs an argument", option);
-	die(STATUS_USAGE, "option --%s needs an argument: %s",
-	    option_texts[option - LONG_BASE].name,
-	    option_texts[option - LONG_BASE].arg);
+		return refuse("option -%c needs an argument", option);
+	return refuse("option --%s needs an argument: %s",
+		      option_texts[option - LONG_BASE].name,
+		      option_texts[option - LONG_BASE].arg);
 }
 
 /* Counts the arguments behind "--". The caller counts before getopt sorts the arguments. */
@@ -131,8 +131,7 @@ static int count_behind(int argc, char **argv)
 	return 0;
 }
 
-void args_parse(struct args *args, const struct verb *verb, int argc,
-		char **argv)
+bool args_read(struct args *args, const struct verb *verb, int argc, char **argv)
 {
 	struct option longs[MOST_OPTIONS + 1] = { };
 	char letters[2 * MOST_OPTIONS + 2] = "";
@@ -144,22 +143,28 @@ void args_parse(struct args *args, const struct verb *verb, int argc,
 	};
 	make_tables(verb, letters, longs);
 	opterr = 0;
+	optind = 0;
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (option == '?')
-			unknown_option(verb, argv);
+			return unknown_option(verb, argv);
 		if (option == ':')
-			no_argument_given(optopt);
+			return no_argument_given(optopt);
 		option = option < LONG_BASE ? option_of_letter(verb, option) :
 					      option - LONG_BASE;
 		args->option[option] = optarg ? optarg : "";
 	}
 	args->arg = argv + optind;
 	args->count = argc - optind;
-	if (args->option[OPT_HELP])
-		return;
-	if (args->count < verb->least || args->count > verb->most)
-		die(STATUS_USAGE, "usage: %s %s [OPTION]... %s", tool.name,
-		    verb->name, verb->args);
+	if (!args->option[OPT_HELP] &&
+	    (args->count < verb->least || args->count > verb->most))
+		return refuse("usage: %s %s [OPTION]... %s", tool.name, verb->name, verb->args);
+	return true;
+}
+
+void args_parse(struct args *args, const struct verb *verb, int argc, char **argv)
+{
+	if (!args_read(args, verb, argc, argv))
+		die(STATUS_USAGE, "%s", times_wrong());
 }
 
 bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *number)
@@ -239,19 +244,28 @@ uint64_t real_now(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* A time takes up the rest of a command line, so that it needs no quotes. */
-static struct when read_when(const char *name, char **words, int count,
-			     uint64_t now, char text[256])
+/*
+ * Joins the words of a time. It takes up the rest of a command line, so that it needs no quotes.
+ * Returns whether there was room.
+ */
+bool words_join(char **words, int count, char text[WHEN_TEXT])
 {
-	struct when when;
 	size_t length = 0;
 	int i;
 
 	*text = '\0';
-	for (i = 0; i < count && length < 256; i++)
-		length += snprintf(text + length, 256 - length, "%s%s",
+	for (i = 0; i < count && length < WHEN_TEXT; i++)
+		length += snprintf(text + length, WHEN_TEXT - length, "%s%s",
 				   i ? " " : "", words[i]);
-	if (length >= 256)
+	return length < WHEN_TEXT;
+}
+
+static struct when read_when(const char *name, char **words, int count,
+			     uint64_t now, char text[WHEN_TEXT])
+{
+	struct when when;
+
+	if (!words_join(words, count, text))
 		die_usage(name, text, tool.when_form);
 	if (!when_parse(text, now, &when))
 		die_time(name, text, tool.when_form);
@@ -260,7 +274,7 @@ static struct when read_when(const char *name, char **words, int count,
 
 struct when words_when(const char *name, char **words, int count)
 {
-	char text[256];
+	char text[WHEN_TEXT];
 
 	return read_when(name, words, count, real_now(), text);
 }
@@ -269,7 +283,7 @@ struct when words_when(const char *name, char **words, int count)
 struct when words_deadline(const struct args *args, const char *name, char **words,
 			   int count)
 {
-	char text[256], ago[TIME_TEXT];
+	char text[WHEN_TEXT], ago[TIME_TEXT];
 	uint64_t now = real_now();
 	struct when when = read_when(name, words, count, now, text);
 

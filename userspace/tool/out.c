@@ -372,7 +372,7 @@ void out_row(struct out *out)
 	out->rows++;
 }
 
-bool out_wants(const struct out *out, int column)
+static bool out_wants(const struct out *out, int column)
 {
 	return out->place[column] >= 0;
 }

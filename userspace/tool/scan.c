@@ -11,7 +11,7 @@
 #include "scan.h"
 #include "times.h"
 
-static char wrong[160];
+static char wrong[256];
 
 const char *times_wrong(void)
 {

@@ -148,8 +148,9 @@ struct args {
 };
 
 bool takes(const struct verb *verb, int option);
-void args_parse(struct args *args, const struct verb *verb, int argc,
-		char **argv);
+/* Returns whether all is right; times_wrong() tells what is wrong. */
+bool args_read(struct args *args, const struct verb *verb, int argc, char **argv);
+void args_parse(struct args *args, const struct verb *verb, int argc, char **argv);
 const char *option_label(const struct args *args, int option);
 bool number_parse(const char *text, uint64_t least, uint64_t most,
 		  uint64_t *number);
@@ -159,6 +160,9 @@ uint64_t option_number(const struct args *args, int option, uint64_t least,
 		       uint64_t most, uint64_t otherwise);
 uint64_t option_span(const struct args *args, int option, uint64_t otherwise);
 uint64_t real_now(void);
+#define WHEN_TEXT	256
+
+bool words_join(char **words, int count, char text[WHEN_TEXT]);
 struct when words_when(const char *name, char **words, int count);
 struct when words_deadline(const struct args *args, const char *name, char **words,
 			   int count);
@@ -201,7 +205,6 @@ void json_text(FILE *file, const char *text);
 struct out *out_begin(const struct args *args, const struct column *columns,
 		      const char *name);
 void out_row(struct out *out);
-bool out_wants(const struct out *out, int column);
 __printf(3, 4)
 void out_text(struct out *out, int column, const char *format, ...);
 void out_number(struct out *out, int column, uint64_t number);

@@ -11,15 +11,6 @@
 
 /* The words of a line: a verb, its arguments and options; some times have several words. */
 #define MOST_WORDS	32
-#define MOST_ARGS	8
-
-/* A line, taken apart. @option: its argument, "" if it takes none, NULL if it is not given. */
-struct parts {
-	const struct verb	*verb;
-	const char		*option[MOST_OPTIONS];
-	char			*arg[MOST_ARGS];
-	int			count;
-};
 
 static const struct operation {
 	const char	*verb;
@@ -35,74 +26,7 @@ static const struct operation {
 	{ "delete", TIMEWHEEL_OP_DELETE },
 };
 
-/* This part takes a line apart. */
-
-/* An option for a table is for no line, and neither is an option for a random time. */
-static bool is_for_lines(const struct verb *verb, int option)
-{
-	return takes(verb, option) && option != OPT_HELP && option != OPT_JSON &&
-	       option != OPT_OUTPUT && option != OPT_NO_HEADINGS &&
-	       option != OPT_BYTES && option != OPT_JITTER;
-}
-
-/* --name, --name=ARG or -letter. Returns the option, or -1. */
-static int option_of(const struct verb *verb, const char *word)
-{
-	size_t length = strcspn(word, "=");
-	int i;
-
-	for (i = 0; i < MOST_OPTIONS; i++) {
-		const struct option_text *text = &option_texts[i];
-
-		if (!text->name || !is_for_lines(verb, i))
-			continue;
-		if (text->letter && word[1] == text->letter && !word[2])
-			return i;
-		if (word[1] == '-' && strlen(text->name) == length - 2 &&
-		    !strncmp(word + 2, text->name, length - 2))
-			return i;
-	}
-	return -1;
-}
-
-/* Reads the option at *@words. Returns how many words it took, 0 if it is wrong. */
-static int take_option(struct parts *parts, char **words, int count)
-{
-	const char *equal = strchr(words[0], '=');
-	int option = option_of(parts->verb, words[0]);
-	bool has_arg = option >= 0 && option_texts[option].arg;
-
-	if (option < 0 || (equal && !has_arg))
-		return refuse("unknown option %s", words[0]);
-	if (has_arg && !equal && count == 1)
-		return refuse("%s: no %s given", words[0], option_texts[option].arg);
-	parts->option[option] = !has_arg ? "" : equal ? equal + 1 : words[1];
-	return has_arg && !equal ? 2 : 1;
-}
-
-static bool sort_words(struct parts *parts, char **words, int count)
-{
-	int i, took;
-
-	parts->verb = verb_find(words[0]);
-	if (!parts->verb)
-		return refuse("no verb %s", words[0]);
-	for (i = 1; i < count; i += took) {
-		took = 1;
-		if (words[i][0] == '-' && words[i][1]) {
-			took = take_option(parts, words + i, count - i);
-			if (!took)
-				return false;
-			continue;
-		}
-		if (parts->count == MOST_ARGS)
-			return refuse("more than %d arguments", MOST_ARGS);
-		parts->arg[parts->count++] = words[i];
-	}
-	return true;
-}
-
-/* This part makes an operation of the parts. */
+/* This part makes an operation of what a line says, whose first argument is the wheel. */
 
 static bool number_at(const char *name, const char *text, uint64_t most, __u64 *number)
 {
@@ -116,9 +40,9 @@ static bool number_at(const char *name, const char *text, uint64_t most, __u64 *
 		      (unsigned long long)most);
 }
 
-static bool span_at(const struct parts *parts, int option, __u64 *ns)
+static bool span_at(const struct args *args, int option, __u64 *ns)
 {
-	const char *text = parts->option[option];
+	const char *text = args->option[option];
 	uint64_t value = *ns;
 	char *why;
 
@@ -161,20 +85,14 @@ static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *te
 	return number_at("KEY", text, UINT64_MAX, key);
 }
 
-/* Joins the words of TIME. */
 static bool set_time(struct timewheel_op *op, struct wheel *wheel,
-		     const struct parts *parts)
+		     const struct args *args)
 {
 	struct wheel_time time;
-	char text[256] = "";
-	size_t length = 0;
+	char text[WHEN_TEXT];
 	struct when when;
-	int i;
 
-	for (i = 1; i < parts->count && length < sizeof(text); i++)
-		length += snprintf(text + length, sizeof(text) - length, "%s%s",
-				   i > 1 ? " " : "", parts->arg[i]);
-	if (length >= sizeof(text))
+	if (!words_join(args->arg + 2, args->count - 2, text))
 		return refuse("TIME has %zu bytes or more", sizeof(text));
 	wheel->real = real_now();
 	if (!when_parse(text, wheel->real, &when))
@@ -184,7 +102,7 @@ static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 		return refuse("TIME '%s': a manual clock knows spans and 'clock NS' only",
 			      text);
 	if (when.kind == WHEN_REAL && when.ns < wheel->real &&
-	    !parts->option[OPT_PAST])
+	    !args->option[OPT_PAST])
 		return refuse("TIME '%s' has passed; with --past it is due at once",
 			      text);
 	time = wheel_time_of(wheel, &when);
@@ -195,63 +113,81 @@ static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 }
 
 /* Reads what each verb takes besides the key and the time. */
-static bool set_options(struct timewheel_op *op, const struct parts *parts)
+static bool set_options(struct timewheel_op *op, const struct args *args)
 {
-	const char *cookie = parts->option[OPT_COOKIE];
+	const char *cookie = args->option[OPT_COOKIE];
 
 	if (cookie && !number_at("--cookie", cookie, UINT64_MAX, &op->cookie))
 		return false;
-	if (op->code == TIMEWHEEL_OP_TOUCH && parts->option[OPT_REGISTER])
+	if (op->code == TIMEWHEEL_OP_TOUCH && args->option[OPT_REGISTER])
 		op->code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
-	if (!span_at(parts, OPT_TIMEOUT, &op->timeout) ||
-	    !span_at(parts, OPT_EVERY, &op->period) ||
-	    !span_at(parts, OPT_REGISTER, &op->time) ||
-	    !span_at(parts, OPT_NACK_DELAY, &op->time) ||
-	    !span_at(parts, OPT_EXTENSION, &op->time))
-		return false;
-	return true;
+	return span_at(args, OPT_TIMEOUT, &op->timeout) &&
+	       span_at(args, OPT_EVERY, &op->period) &&
+	       span_at(args, OPT_REGISTER, &op->time) &&
+	       span_at(args, OPT_NACK_DELAY, &op->time) &&
+	       span_at(args, OPT_EXTENSION, &op->time);
 }
 
-static bool make_op(struct timewheel_op *op, struct wheel *wheel, struct parts *parts)
+static bool make_op(struct timewheel_op *op, struct wheel *wheel, const struct args *args,
+		    uint32_t code)
 {
-	bool has_time;
-	size_t i;
+	bool has_time = code == TIMEWHEEL_OP_MOVE || code == TIMEWHEEL_OP_REGISTER;
 
-	for (i = 0; i < ARRAY_SIZE(operations); i++) {
-		if (!strcmp(operations[i].verb, parts->verb->name))
-			break;
-	}
-	if (i == ARRAY_SIZE(operations))
-		return refuse("%s is no operation on a token", parts->verb->name);
 	*op = (struct timewheel_op) {
 		.size = sizeof(*op),
-		.code = operations[i].code,
+		.code = code,
 		.deadline = TIMEWHEEL_NEVER,
 	};
-	if (parts->option[OPT_HANDLE])
+	if (args->option[OPT_HANDLE])
 		op->flags |= TIMEWHEEL_OPF_BY_HANDLE;
-	has_time = op->code == TIMEWHEEL_OP_MOVE || op->code == TIMEWHEEL_OP_REGISTER;
-	if (!parts->count || (parts->count > 1 && !has_time) ||
-	    (parts->count == 1 && has_time && !parts->option[OPT_EVERY]))
-		return refuse("usage: %s %s%s [OPTION]...", parts->verb->name,
+	if ((args->count > 2 && !has_time) ||
+	    (args->count == 2 && has_time && !args->option[OPT_EVERY]))
+		return refuse("usage: %s %s%s [OPTION]...", args->verb->name,
 			      is_answer(op) ? "KEY:DELIVERY" : "KEY", has_time ? " TIME" : "");
-	if (!set_key(op, wheel, parts->arg[0]) || !set_options(op, parts))
+	if (!set_key(op, wheel, args->arg[1]) || !set_options(op, args))
 		return false;
-	if (parts->count > 1)
-		return set_time(op, wheel, parts);
+	if (args->count > 2)
+		return set_time(op, wheel, args);
 	if (has_time)
 		op->time = op->period;
 	return true;
 }
 
+/* An option for a table is for no line, and neither is an option for a random time. */
+static bool is_for_lines(const struct args *args)
+{
+	static const int others[] = {
+		OPT_HELP, OPT_JSON, OPT_OUTPUT, OPT_NO_HEADINGS, OPT_BYTES, OPT_JITTER,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		if (args->option[others[i]])
+			return refuse("--%s: not in a line", option_texts[others[i]].name);
+	}
+	return true;
+}
+
 /* This part reads the two forms of a line. */
 
+/* The line is read as a command line, whose wheel it does not name. */
 static bool parse_words(struct timewheel_op *op, struct wheel *wheel, char **words,
 			int count)
 {
-	struct parts parts = { };
+	char *line[MOST_WORDS + 2] = { words[0], (char *)wheel->name };
+	const struct verb *verb = verb_find(words[0]);
+	struct args args;
+	size_t i;
 
-	return sort_words(&parts, words, count) && make_op(op, wheel, &parts);
+	if (!verb)
+		return refuse("no verb %s", words[0]);
+	for (i = 0; strcmp(operations[i].verb, verb->name); i++) {
+		if (i == ARRAY_SIZE(operations) - 1)
+			return refuse("%s is no operation on a token", verb->name);
+	}
+	memcpy(line + 2, words + 1, (count - 1) * sizeof(*words));
+	return args_read(&args, verb, count + 1, line) && is_for_lines(&args) &&
+	       make_op(op, wheel, &args, operations[i].code);
 }
 
 /*

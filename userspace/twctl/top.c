@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * top: looks at wheels again and again. It shows operations on tokens per second,
- * how late events were since the last look, and how full the ring is from the hand on.
+ * top: looks at wheels again and again. It shows operations on tokens per second, and how late
+ * events were since the last look.
  */
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
-	P50, P99, MAX, RING, STATE, HELD, ACKED, NACKED, LAPSED,
+	P50, P99, MAX, STATE, HELD, ACKED, NACKED, LAPSED,
 };
 
 const struct column top_columns[] = {
@@ -25,8 +25,6 @@ const struct column top_columns[] = {
 		"half of the events since the look before were at most this late" },
 	[P99] = { "P99", COL_NUMBER, "99 % of them" },
 	[MAX] = { "MAX", COL_NUMBER, "all of them" },
-	[RING] = { "RING", 0,
-		"how full the slots are, from the hand's on, in up to 32 cells" },
 	[STATE] = { "STATE", COL_HIDDEN,
 		"running, paused, draining or paused+draining" },
 	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
@@ -37,11 +35,6 @@ const struct column top_columns[] = {
 		"leases a second that were over without an answer" },
 	{ }
 };
-
-#define RING_CELLS	32
-
-/* Listing more tokens than this takes longer than a person waits. */
-#define RING_TOKENS	200000
 
 /* One look at a wheel. */
 struct look {
@@ -133,47 +126,6 @@ static void put_rates(struct out *out, const struct look *look,
 	put_percentile(out, MAX, late, 100);
 }
 
-/* Draws slots in cells, from the hand on, as shades relative to the fullest cell. */
-static void shade(char *text, const struct ring *ring,
-		  const struct timewheel_info *info)
-{
-	static const char shades[] = " .:-=+*#@";
-	uint64_t cells[RING_CELLS] = { }, most = 1;
-	unsigned int count, i;
-
-	count = info->slots < RING_CELLS ? info->slots : RING_CELLS;
-	for (i = 0; i < info->slots; i++) {
-		uint64_t *cell = &cells[(uint64_t)i * count / info->slots];
-
-		*cell += ring->slots[(info->hand + i) % info->slots].tokens;
-		if (*cell > most)
-			most = *cell;
-	}
-	for (i = 0; i < count; i++)
-		text[i] = shades[(cells[i] * 8 + most - 1) / most];
-	text[count] = '\0';
-}
-
-static void put_ring(struct out *out, const char *name)
-{
-	struct wheel wheel = { .name = name, .info.size = sizeof(wheel.info) };
-	char text[RING_CELLS + 1];
-	struct ring ring;
-
-	wheel.wheel = tw_wheel_open_named(name, O_RDONLY);
-	if (!wheel.wheel)
-		return;
-	if (!tw_wheel_info(wheel.wheel, &wheel.info) &&
-	    wheel.info.pending <= RING_TOKENS) {
-		if (!ring_count(&ring, &wheel)) {
-			shade(text, &ring, &wheel.info);
-			out_text(out, RING, "|%s|", text);
-		}
-		ring_free(&ring);
-	}
-	tw_wheel_close(wheel.wheel);
-}
-
 static void print_looks(const struct args *args, const struct looks *looks,
 			const struct looks *before)
 {
@@ -191,8 +143,6 @@ static void print_looks(const struct args *args, const struct looks *looks,
 		out_number(out, HELD, look->stats.info.held);
 		if (then)
 			put_rates(out, look, then);
-		if (out_wants(out, RING))
-			put_ring(out, look->name);
 	}
 	out_end(out);
 }

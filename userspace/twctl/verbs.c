@@ -196,7 +196,7 @@ const struct verb verbs[] = {
 	{ "stats", "[WHEEL...]", "tell the counters of wheels, and how late their events were",
 	  ALL | TABLE | BIT(PROMETHEUS) | BIT(OUTPUT_FILE),
 	  stats_columns, 0, MANY, verb_stats },
-	{ "top", "[WHEEL...]", "show rates, lateness and rings of wheels again and again",
+	{ "top", "[WHEEL...]", "show rates and lateness of wheels again and again",
 	  ALL | TABLE | BIT(DELAY) | BIT(ROUNDS), top_columns, 0, MANY, verb_top },
 	{ "exec", "WHEEL -- CMD...", "run a command for each expired token",
 	  ALL | BIT(JOBS) | BIT(BATCH) | BIT(TIME_LIMIT) | BIT(TRIES) |

@@ -268,7 +268,7 @@ many()
 	is 'registered' "$(wc -l <$tmp/out)" 5000
 	gives 0 list many
 	is 'listed, below one line of headings' "$(grep -c ID $tmp/out)/$(wc -l <$tmp/out)" 1/5001
-	json '.tokens | length' 5000 list many -J
+	json '.tokens | length' 5000 list many -J -o id
 	gives 0 destroy many
 }
 
@@ -402,7 +402,7 @@ batch()
 	is 'wrong lines' "$(grep -c EINVAL $tmp/out)" 19
 	prints 'error EINVAL get is no operation on a token'
 	prints 'error EINVAL no verb frob'
-	prints "error EINVAL --cookie: no N given"
+	prints "error EINVAL option --cookie needs an argument: N"
 	prints "error EINVAL TIME '25:00': hours go from 0 to 23"
 	prints '{"error":"EINVAL","message":"no \\"verb\\" in the object"}'
 	is 'the line after them' "$(sed -n '$s/ .*//p' $tmp/out)" ok
@@ -410,8 +410,8 @@ batch()
 
 	# The lines are more than a read brings. Later each answer comes before the next line is
 	# written.
-	seq 100 20099 | sed 's/.*/add & 1h/' | $twctl batch piped >$tmp/out
-	is 'registered through the pipe' "$(grep -c '^ok registered' $tmp/out)" 20000
+	seq 100 8099 | sed 's/.*/add & 1h/' | $twctl batch piped >$tmp/out
+	is 'registered through the pipe' "$(grep -c '^ok registered' $tmp/out)" 8000
 	mkfifo $tmp/to $tmp/from
 	$twctl batch piped <$tmp/to >$tmp/from &
 	exec 8>$tmp/to 9<$tmp/from
@@ -1399,8 +1399,6 @@ no_device()
 	prints '^ok *version'
 }
 
-: >$tmp/out
-: >$tmp/err
 wheels
 holders
 tokens
@@ -1427,5 +1425,4 @@ permissions
 doctor
 $twctl destroy plain manual
 no_device
-echo "1..$n"
-exit $failed
+finish
