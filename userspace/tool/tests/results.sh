@@ -5,6 +5,15 @@
 # command, $tmp, a folder, and $jq, or in a guest, where jq is slow, $later: a file with what
 # the script "json" asks jq later.
 n=0 failed=0
+: >$tmp/out
+: >$tmp/err
+
+# finish: ends the test
+finish()
+{
+	echo "1..$n"
+	exit $failed
+}
 
 # result STATUS WHAT: a result of the test
 result()

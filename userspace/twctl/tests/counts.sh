@@ -28,7 +28,6 @@ costs()
 	result $? "twctl $*: $each instructions a token, at most $most"
 }
 
-: >$tmp/err
 seq $tokens | sed 's/.*/add & &s --cookie 9007199254740993/' >$tmp/in
 $tool create counted --max-tokens $tokens
 $tool batch counted <$tmp/in >$tmp/out
@@ -40,5 +39,4 @@ costs 20000 list counted -b -o +handle,deadline
 lines=1
 costs 20000 save counted $tmp/save
 $tool destroy counted
-echo "1..$n"
-exit $failed
+finish

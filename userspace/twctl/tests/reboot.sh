@@ -69,8 +69,5 @@ after()
 	gives 0 destroy delays dates
 }
 
-: >$tmp/out
-: >$tmp/err
 "$1"
-echo "1..$n"
-exit $failed
+finish
