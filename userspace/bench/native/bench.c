@@ -35,7 +35,7 @@
 #define NONE		-1
 
 static const struct contender *const contenders[] = {
-	&store, &cas, &ioctls, &timerfds, &wheel_handle, &wheel_ids,
+	&store, &ioctls, &timerfds, &wheel_handle, &wheel_ids,
 	&wheel_words, &process_handle, &process_handle_singly, &process_ids,
 	&process_ids_singly, &process_words, &linked_wheel, &heap4,
 #ifdef HAVE_LIBUV

@@ -59,7 +59,7 @@ struct contender {
 };
 
 extern const struct contender wheel_handle, wheel_ids, wheel_words;
-extern const struct contender store, cas, ioctls, timerfds;
+extern const struct contender store, ioctls, timerfds;
 extern const struct contender linked_wheel, heap4, uv, event_heap, event_common,
 	ev, dpdk;
 extern const struct contender process_handle, process_handle_singly, process_ids,

@@ -54,23 +54,6 @@ static void touch_store(const __u32 *which, __u32 n)
 	done += n;
 }
 
-static void touch_cas(const __u32 *which, __u32 n)
-{
-	__u32 i, failed = 0;
-
-	(void)which;
-	for (i = 0; i < n; i++) {
-		__u64 *at = &array[(__u32)keys[i]];
-		__u64 seen = __atomic_load_n(at, __ATOMIC_RELAXED);
-
-		failed += !__atomic_compare_exchange_n(at, &seen, keys[i], false,
-						       __ATOMIC_SEQ_CST,
-						       __ATOMIC_RELAXED);
-	}
-	MUST(!failed);
-	done += n;
-}
-
 /* Checks that all stores of the last round are there, each in its place. */
 static bool check_array(void)
 {
@@ -164,12 +147,6 @@ static bool check_timerfd(void)
 const struct contender store = {
 	.name = "store", .what = "limit: a u64 store to an array of that size",
 	.setup = setup, .prepare = prepare, .touch = touch_store,
-	.check = check_array,
-};
-
-const struct contender cas = {
-	.name = "cas", .what = "limit: a compare-and-swap there",
-	.setup = setup, .prepare = prepare, .touch = touch_cas,
 	.check = check_array,
 };
 
