@@ -2278,35 +2278,6 @@ static void test_put_back_late(void)
 	printf("ok %llu - P5 P8 tokens put back late\n", test);
 }
 
-/*
- * P4: a token ends between its look-up and its touch, and another token begins in its
- * place. The touch fails.
- */
-static void test_touch_after_end(void)
-{
-	struct tw_ring_setup setup = {
-		.tick = 1, .slots = 60, .max_tokens = 1,
-	};
-	static const u64 timeouts[] = { 60, 3, 0 };
-	struct tw_now then = { .ns = 95, .tick = 95 };
-	unsigned int i;
-
-	for (i = 0; i < 3; i++) {
-		struct tw_found found;
-		u64 due, handle;
-
-		begin(&setup);
-		handle = register_at(100, 60);
-		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
-		set_now(100);
-		take_all();
-		register_at(150, timeouts[i]);
-		CHECK_EQ(tw_ring_touch(&m.ring, &found, &then, &due), -ESTALE);
-		end();
-	}
-	printf("ok %llu - P4 touch of a token that has just ended\n", test);
-}
-
 /* The following functions test the last ticks and touch words, and run all tests. */
 
 /* A touch raises no token beyond the last tick. */
@@ -2527,14 +2498,13 @@ void run_input(void)
 	run_episode(slots, back, below(8));
 }
 
-const unsigned int nr_tests = 28;
+const unsigned int nr_tests = 27;
 
 void run_test(void)
 {
 	static void (*const tests[])(void) = {
 		test_lone_tokens, test_generations, test_no_memory,
-		test_spread, test_touch_after_end, test_last_ticks,
-		test_stamps, test_put_back_late, test_last_period,
+		test_spread, test_last_ticks, test_stamps, test_put_back_late, test_last_period,
 		test_beyond_the_last_tick, test_generations_again, test_blocks,
 	};
 	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
