@@ -149,6 +149,8 @@ lane_long()
 {
 	icount long/icount 1
 	guest long/sweep 1 sweep -k 6.12-debug -t 3600
+	planned make -s -C selftests/core check
+	planned make -s -C selftests/model check LARGE=1
 	make -s -C userspace/daemons OUTPUT="$out/long/build" check check-jobs check-power
 }
 
