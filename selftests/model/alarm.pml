@@ -54,11 +54,6 @@
  *             pause a reader gets up at most once, if it has looked before the pause, and does not
  *             look again and again. After the resume "quiet" holds again, also if a callback was
  *             late.
- *
- * The search has to find each seeded bug: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
- * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE, BUG_PAUSE_KEEPS_TIMER,
- * BUG_ARM_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET,
- * BUG_FULL_LOOKS, BUG_FULL_TAKES, BUG_LEASE_FORGOTTEN, BUG_HOLD_QUIET, BUG_ANSWER_QUIET.
  */
 
 #ifndef READERS

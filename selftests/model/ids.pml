@@ -30,10 +30,6 @@
  *             during the call
  *   one       at each unlock the token that the table has for an id is armed and has that id, and
  *             only an armed token that was put back may be missing from the table
- *
- * The search has to find each seeded bug: BUG_NO_RECHECK (no second read when the due tick stays),
- * BUG_NO_ID_CHECK, BUG_PUT_BACK_STEALS (put back takes the id from the newer registration),
- * BUG_LATE_ID (register stores the word before the id).
  */
 
 #ifndef ADDS

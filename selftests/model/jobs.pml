@@ -39,11 +39,6 @@
  *   J4  after each turn, whatever crash came before, a job has its token, which is not late
  *   J6  there is no token without a job, except a token that a crash has left between its
  *       registration and the commit
- *
- * The search has to find each seeded bug: BUG_ANSWER_EARLY, BUG_ANSWERS_STAND, BUG_WHEEL_FIRST,
- * BUG_REGISTER_LATE, BUG_GIVE_BACK, BUG_NO_REPEAT, BUG_LIST_LATER, BUG_REPEAT_BY_ID,
- * BUG_KEEP_REGISTERED, BUG_READ_UNSETTLED, BUG_NO_EXTEND, BUG_USED_TWICE, BUG_NO_NUMBER,
- * BUG_NO_HANDLE, BUG_NO_EPOCH, BUG_LOADED_EARLY, BUG_STAMP_LATE.
  */
 
 #ifndef CHANGES

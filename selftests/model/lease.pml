@@ -46,9 +46,6 @@
  *
  * With BY_ID answers name the id instead: an older life's answer can then meet a newer life's
  * delivery of the same number, which is why there are handles.
- *
- * The search has to find each seeded bug: BUG_NO_NUMBER, BUG_NUMBER_STAYS, BUG_LAPSE_HOLDS,
- * BUG_RELEASE_EARLY, BUG_RELEASE_FORGETS, BUG_EXTEND_SHORTENS, BUG_DELETE_TAKEN, BUG_TAKE_STORE.
  */
 
 #ifndef TOUCHES

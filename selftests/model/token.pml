@@ -41,10 +41,6 @@
  *   filed: at each unlock an armed token is in a list no later than its due tick, and any other
  *       token is in no list
  *   stale: an operation succeeds only on the registration that its handle was made for
- *
- * The search has to find each seeded bug: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
- * BUG_PUT_BACK_FORGETS, BUG_PUT_BACK_FRONT (put back into a list in front of all others),
- * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
  */
 
 #ifndef READERS

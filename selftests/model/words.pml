@@ -42,10 +42,6 @@
  * clock does not go on, and the older handle's store counts in full as a touch of now. A stamp of
  * the future is usually of a touch after the clock was read: it counts as now, and stays, also if
  * it adds nothing now. Only a stamp that is further ahead is replaced.
- *
- * The search has to find each seeded bug: BUG_TAKE_STORES, BUG_FOREIGN_IGNORED, BUG_FOREIGN_ONCE,
- * BUG_FOREIGN_STAYS, BUG_FUTURE_STAYS, BUG_CANCEL_KEEPS, BUG_REGISTER_KEEPS, BUG_PUT_BACK_KEEPS,
- * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED, BUG_CLEAR_STORES, BUG_CLEAR_ONCE, BUG_CLEAR_AHEAD.
  */
 
 #ifndef PLAIN
