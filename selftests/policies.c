@@ -797,21 +797,6 @@ TEST_F(named, destroyed_while_paused)
 	close(device);
 }
 
-/* A private wheel is closed while it is paused, empty or with tokens. */
-TEST(closed_while_paused)
-{
-	long before = tw_refcnt();
-
-	for (int i = 0; i < 50; i++) {
-		int fd = TW_OPEN_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
-
-		ASSERT_EQ(100UL, tw_register_many(fd, 1, 100, 0, i * TW_MS));
-		ASSERT_EQ(0, control(fd, PAUSED, PAUSED));
-		close(fd);
-	}
-	EXPECT_EQ(before, tw_refcnt());
-}
-
 /* P7: no program may read in a pause. There is therefore no interrupt. */
 TEST(no_callbacks_while_paused)
 {
