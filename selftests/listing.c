@@ -442,48 +442,6 @@ TEST_F(listing, get_many_with_missing_ones)
 		ASSERT_EQ(handles[1], self->tokens[i].handle);
 }
 
-/* A signal ends a GET early with the exact count; the caller goes on from there. */
-TEST_F(listing, get_and_signals)
-{
-	const __u32 n = TIMEWHEEL_MAX_BATCH;
-	struct sigaction action = { .sa_handler = ignore };
-	struct timewheel_token *tokens = calloc(n, sizeof(*tokens));
-	__u64 *ids = calloc(n, sizeof(*ids));
-	int early = 0;
-
-	NEEDS_KERNEL("a signal ends a call early");
-	ASSERT_NE(NULL, tokens);
-	ASSERT_NE(NULL, ids);
-	for (__u32 i = 0; i < n; i++)
-		ids[i] = i % 200;
-	ASSERT_EQ(100UL, tw_register_many(self->fd, 0, 100, 0, TW_SEC));
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	for (int try = 0; try < 200 && !early; try++) {
-		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
-		__u32 at = 0;
-
-		memset(tokens, 0xcc, n * sizeof(*tokens));
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
-		while (at < n) {
-			__u32 done = 0;
-
-			ASSERT_EQ(0, tw_get_keys(self->fd, 0, ids + at, n - at,
-						 tokens + at, &done));
-			ASSERT_GE(n - at, done);
-			early += done > 0 && done < n - at;
-			at += done;
-			if (at < n)
-				ASSERT_EQ(0xccccccccU, tokens[at].state);
-		}
-		for (__u32 i = 0; i < n; i++)
-			ASSERT_EQ(ids[i] < 100 ? TIMEWHEEL_STATE_PENDING :
-				  TIMEWHEEL_STATE_NONE, tokens[i].state);
-	}
-	EXPECT_GT(early, 0);
-	free(tokens);
-	free(ids);
-}
-
 /* Registers a token again, as the description of struct timewheel_token says. */
 static int register_again(int fd, const struct timewheel_token *token)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The program tests promises that belong to no single operation: P1 and P2 on each
- * clock, and P5 to P9 for the wheel as a whole. On real clocks the tests
- * assert only the order of events and that no event is early. A slow machine
- * therefore fails no test.
+ * clock, and P5 to P9 for the wheel as a whole. On real clocks the tests assert only
+ * the order of events and that no event is early: a slow machine fails no test.
  */
 #include "tw_delivery.h"
 
