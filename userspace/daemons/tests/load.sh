@@ -158,7 +158,7 @@ run()
 
 users=$(scaled "${TW_USERS:-20000}")
 timeout=$((20 + users / 500))
-kills=$(awk -v scale="${TW_SCALE:-1}" 'BEGIN { print scale >= 1 }')
+kills=$(awk -v scale="${TW_SCALE:-1}" 'BEGIN { print (scale >= 1) }')
 echo "1..$((9 + 9 * kills))"
 run load "$users" $timeout $((timeout / 2))
 if [ "$kills" = 1 ]; then

@@ -115,12 +115,12 @@ class Users(ServiceTest):
     def test_late_service(self):
         """A packet that was sent in time counts, also if the service reads it late because more
         users sent packets than the service reads in one turn."""
-        count = 800
-        self.start("timeout = 3s")
+        count = 1500
+        self.start("timeout = 4s")
         users = [self.log_in(user) for user in range(count)]
         self.assertEqual(len(self.out.take(count)), count)
         self.process.send_signal(signal.SIGSTOP)
-        end = time.monotonic() + 3.1
+        end = time.monotonic() + 4.1
         for user in users:
             self.say(user, "in time")
         time.sleep(max(0, end - time.monotonic()))
@@ -265,5 +265,6 @@ class Subscribers(ServiceTest):
         self.assertRegex(self.log.line(), "subscriber 1 is more than.*dropped")
         # The slow subscriber gets the first lines without a gap, and then the end of the stream.
         got = slow.take(2 * count)
+        self.assertTrue(slow.has_ended())
         self.assertLess(len(got), len(lines))
         self.assertEqual(got, lines[:len(got)])
