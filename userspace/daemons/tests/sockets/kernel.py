@@ -221,8 +221,8 @@ def _(daemon):
     daemon.start_with_manager()
     daemon.keep()
     jobs = put(daemon, 20)
-    work = subprocess.Popen([output / "twjob", "work", "--server", daemon.path, "q", "-j", "4", "--",
-                             "sh", "-c", f"echo $TWJOB_ID >>{ran}; sleep 1"])
+    work = subprocess.Popen([output / "twjob", "work", "--server", daemon.path, "q", "-j", "4",
+                             "--", "sh", "-c", f"echo $TWJOB_ID >>{ran}; sleep 1"])
     for i in (1, 2, 3):
         assert eventually(lambda: ran.exists() and len(ran.read_text().split()) >= 4 * i, 30)
         daemon.stop()
@@ -391,8 +391,8 @@ def _(daemon):
     daemon("TW.PUT", "q", "x", "KEY", "k")
     receipt = take(daemon, seconds=30)[1]
     destroy_wheels()
-    expected = """-UNAVAILABLE PUT q x | TAKE q | CANCEL q 1 | MOVE q 1 IN 1 | KICK q 1 | DELETE q 1 |
-                  GET q 1 | ACK q $ | NACK q $ | EXTEND q $ | BURY q $
+    expected = """-UNAVAILABLE PUT q x | TAKE q | CANCEL q 1 | MOVE q 1 IN 1 | KICK q 1 |
+                  DELETE q 1 | GET q 1 | ACK q $ | NACK q $ | EXTEND q $ | BURY q $
                   -LOADING PUT q x KEY k | PUT q x KEY k REPLACE | CANCELKEY q k | MOVEKEY q k IN 1
                   [ LIST q
                   0 KICK q ALL 10

@@ -188,11 +188,11 @@ class Commands(ServiceTest):
 
     def test_exec(self):
         """The command runs once for each user who goes offline, and gets the user in its
-        environment, unchanged. The command has no input, and its output is not among the
-        lines."""
+        environment, unchanged, and nothing of where the wheel is. The command has no input, and
+        its output is not among the lines."""
         command = self.write_script(
             "cat", "echo output",
-            'echo "$TWIDLED_USER|$TWIDLED_DEADLINE|$TWIDLED_TIME|$#|$1|$2" >>$ran')
+            'echo "$TWIDLED_USER|$TWIDLED_DEADLINE|$TWIDLED_TIME|$#|$1|$2$TIMEWHEEL" >>$ran')
         self.start("timeout = 300ms", f"{command} a  $b")
         self.online(self.log_in, "$(reboot);`x`")
         line = self.out.line()
