@@ -53,7 +53,7 @@ lane_jobs()
 	on_host()
 	{
 		for host; do
-			planned make -s -C userspace/daemons OUTPUT="$build" check-$host
+			planned make -s -C userspace/daemons OUTPUT="$build" check-"$host"
 		done
 	}
 	# These tests sleep most of the time, on the host, and can run beside a guest.
