@@ -210,19 +210,28 @@ FIXTURE_TEARDOWN(ledger)
 }
 
 /*
+ * Notes that the daemon has ended, and the next one has not begun. A take that was asked before
+ * belongs to the life that is over, also if it was asked at the last moment.
+ */
+static void note_end(bool is_killed)
+{
+	pthread_mutex_lock(&ledger);
+	kills += is_killed;
+	lives++;
+	pthread_mutex_unlock(&ledger);
+}
+
+/*
  * Kills the daemon. No other process has the wheels' files then, so all deliveries are given
  * back.
  */
 static void killed(FIXTURE_DATA(ledger) *self)
 {
-	pthread_mutex_lock(&ledger);
-	kills++;
-	lives++;
-	pthread_mutex_unlock(&ledger);
 	if (end_daemon(self->daemon, SIGKILL) != SIGKILL) {
 		printf("# the daemon has ended by itself\n");
 		wrong[STRANGE]++;
 	}
+	note_end(true);
 	self->daemon = start_daemon();
 }
 
@@ -259,10 +268,8 @@ static void upgrade(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *sel
 		held[count] = note_delivery(&taken[count], &asked);
 		count += !!held[count];
 	}
-	pthread_mutex_lock(&ledger);
-	lives++;
-	pthread_mutex_unlock(&ledger);
 	EXPECT_EQ(signal == SIGKILL ? SIGKILL : 0, end_daemon(self->daemon, signal));
+	note_end(false);
 	self->daemon = start_with_files(PREFIX "q:" PREFIX "u", self->kept, 2);
 	end_client(&client);
 	client.connection = NULL;
