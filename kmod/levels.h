@@ -147,7 +147,7 @@ static inline u32 tw_levels_unfile(struct tw_levels *levels,
 /* Takes the last entry off a list. */
 static inline void tw_levels_pop(struct tw_levels *levels, u32 list)
 {
-	if (tw_lists_pop(&levels->lists, list))
+	if (tw_list_pop(&levels->lists, &levels->lists.list[list]))
 		tw_levels_emptied(levels, list);
 }
 

@@ -87,15 +87,13 @@ static inline u32 tw_list_last(const struct tw_lists *lists,
 }
 
 /* Takes the last entry off a list. Returns whether the list is empty then. */
-static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
+static inline bool tw_list_pop(struct tw_lists *lists, struct tw_list *list)
 {
-	struct tw_list *from = &lists->list[list];
-
-	if (--from->fill)
+	if (--list->fill)
 		return false;
-	tw_list_drop_head(lists, from);
+	tw_list_drop_head(lists, list);
 
-	return !from->fill;
+	return !list->fill;
 }
 
 /*
@@ -190,7 +188,8 @@ static inline u32 tw_lists_remove(struct tw_lists *lists,
 	u32 place = token->place;
 	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
 	u32 list = chunk->list;
-	u32 last = tw_list_last(lists, &lists->list[list]);
+	struct tw_list *from = &lists->list[list];
+	u32 last = tw_list_last(lists, from);
 
 	*index = chunk->entry[place & TW_CHUNK_MASK];
 	if (last != *index) {
@@ -199,7 +198,7 @@ static inline u32 tw_lists_remove(struct tw_lists *lists,
 		chunk->entry[place & TW_CHUNK_MASK] = last;
 		moved->place = place;
 	}
-	*empty = tw_lists_pop(lists, list);
+	*empty = tw_list_pop(lists, from);
 
 	return list;
 }

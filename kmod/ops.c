@@ -420,7 +420,7 @@ static void tw_ops_prefetch(struct tw_ring *ring, const struct timewheel_op *ops
 	for (i = 0; i < n; i++)
 		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
 			tw_ring_prefetch_handle(ring, ops[i].handle);
-		else
+		else if (ring->has_ids)
 			ids[nr++] = ops[i].id;
 	if (nr)
 		tw_ring_prefetch_ids(ring, ids, nr);
@@ -538,12 +538,13 @@ static int tw_entry_register(const struct tw_call *call,
 void tw_register_many(struct tw_call *call, const struct timewheel_register_many *many,
 		      struct timewheel_entry *entries, unsigned int n)
 {
+	struct tw_ring *ring = &call->wheel->ring;
 	u64 ids[TW_MAX_ENTRIES];
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; ring->has_ids && i < n; i++)
 		ids[i] = entries[i].id;
-	tw_ring_prefetch_ids(&call->wheel->ring, ids, n);
+	tw_ring_prefetch_ids(ring, ids, n);
 	call->now = tw_wheel_lock(call->wheel);
 	for (i = 0; i < n; ) {
 		int err = tw_entry_register(call, many, &entries[i]);

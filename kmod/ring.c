@@ -256,13 +256,13 @@ void tw_ring_fetch(const struct tw_ring *ring, const struct tw_list *list)
 static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
 {
 	struct tw_lists *lists = &ring->levels.lists;
-	const struct tw_list *free = &lists->list[ring->levels.free];
+	struct tw_list *free = &lists->list[ring->levels.free];
 	struct tw_token *token;
 
 	ring->tokens.used++;
 	if (likely(free->fill)) {
 		*index = tw_ring_last(ring, free);
-		tw_lists_pop(lists, ring->levels.free);
+		tw_list_pop(lists, free);
 		return tw_ring_token(ring, *index);
 	}
 	*index = ring->tokens.fresh++;
