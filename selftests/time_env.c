@@ -311,7 +311,8 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 		return 3;
 	if (info.next != TIMEWHEEL_NEVER)
 		return 15;
-	wish = after + 50 * TW_MS;
+	/* A time that a busy machine does not reach before the registration. */
+	wish = after + 500 * TW_MS;
 	if (tw_register_at(fd, 7, wish, 0))
 		return 4;
 	if (tw_get(fd, 0, 7, &token) < 0 || token.deadline < wish ||
@@ -341,7 +342,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	    event.taken > tw_now(id) || event.taken < event.deadline)
 		return 11;
 	/* The child registers a token for the parent, at a time of the namespace. */
-	wish = tw_now(id) + 20 * TW_MS;
+	wish = tw_now(id) + 500 * TW_MS;
 	if (tw_register_at(shared, 2, wish, wish))
 		return 12;
 	/* Time 0 of the child's clock has passed long ago. */
