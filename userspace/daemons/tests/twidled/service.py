@@ -10,6 +10,7 @@ import calendar
 import os
 import pathlib
 import re
+import resource
 import select
 import shutil
 import signal
@@ -103,6 +104,12 @@ def ready(check, seconds=PATIENCE):
 
 
 class ServiceTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """A test may be many users, each with a connection."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="twidled."))
         self.addCleanup(shutil.rmtree, self.dir)
@@ -131,7 +138,6 @@ class ServiceTest(unittest.TestCase):
 
     def drop_privilege(self):
         """Takes all privileges from the service, which has this limit of files."""
-        import resource
         resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files))
         if os.getuid() == 0:
             os.setgroups([])
@@ -140,8 +146,12 @@ class ServiceTest(unittest.TestCase):
 
     def spawn(self, *options):
         """Starts the service without a wait."""
+        program = os.environ["TWIDLED"]
+        if self.files:
+            # A user without privileges may have no way to where the program is built.
+            program = shutil.copy(program, self.dir)
         self.process = subprocess.Popen(
-            [os.environ["TWIDLED"], "--config", self.config, *options], stdout=self.out_end,
+            [program, "--config", self.config, *options], stdout=self.out_end,
             stderr=subprocess.PIPE, preexec_fn=self.files and self.drop_privilege,
             env={**os.environ, "NOTIFY_SOCKET": self.notify.getsockname()})
         self.log = Stream(self.opened(self.process.stderr), OF_THE_HOST)
