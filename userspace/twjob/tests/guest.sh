@@ -103,6 +103,7 @@ queues()
 	refuses 2 "a queue's name has" create 'a b'
 	json '.queues[] | [.lease, .tries]' '[30000000000,2]' queues -J
 	gives 0 drain sms
+	json '.queues[].state' '"draining"' queues -J
 	refuses 11 "'twjob resume'" put sms --body x
 	gives 0 pause sms
 	json '.queues[].state' '"paused+draining"' queues -J
@@ -134,11 +135,23 @@ putting()
 	json '.jobs[0].left / 6e11 | round' 12 list sms -J
 	json '.jobs | length' 0 list sms -J --before 1h
 	json '.jobs | length' 1 list sms -J --before 3h --state delayed
+	twjob put sms at 2099-01-01T00:00:00.0001Z --body x -o id --no-headings >$tmp/id
+	json '.jobs[].due' '"2099-01-01T00:00:00.001000+00:00"' \
+		get sms "$(tr -d ' ' <$tmp/id)" -J
+	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
 	printf 'a\0b\377' | twjob put sms in 1h -o id --no-headings >$tmp/id
 	json '.jobs[] | [.body, .size]' '[null,4]' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 get sms "$(tr -d ' ' <$tmp/id)" --raw
 	is 'any bytes' "$(od -An -tx1 $tmp/out)" ' 61 00 62 ff'
 	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
+	# Text of two to four bytes a character; half of a character, and two that are too long.
+	for text in '\303\244\342\202\254\360\237\230\200' '\303' '\340\200\200' '\360\200\200\200'; do
+		# shellcheck disable=SC2059 # the text has escapes
+		printf "$text" | twjob put sms in 1h -o id --no-headings >$tmp/id
+		[ "$text" != "${text#*244}" ] && text='"ä€😀"' || text=null
+		json '.jobs[].body' "$text" get sms "$(tr -d ' ' <$tmp/id)" -J
+		gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
+	done
 	twjob put sms in 1h --body x --group customer-17 -o id --no-headings >$tmp/id
 	json '.jobs[].group' '"customer-17"' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
@@ -153,6 +166,7 @@ coming_again()
 {
 	json '.jobs[].result' '"new"' every sms report '30 2 * * *' --body x -J
 	json '.jobs[].result' '"exists"' every sms report '30 2 * * *' --body x -J
+	json '.jobs[].result' '"replaced"' every sms report '30 2 * * *' --body x --overlap -J
 	json '.jobs[].result' '"replaced"' every sms report '40 2 * * *' --body x \
 		--tz UTC --missed none --overlap -J
 	rule=$(twjob every sms report '40 2 * * *' --body x --tz UTC --missed none \
