@@ -1002,7 +1002,7 @@ TEST_F(errors, counts)
 	}
 }
 
-/* As many elements as one call may have; a call may touch a token as often as it likes. */
+/* The elements are as many as one call may have; a call may touch a token as often as it likes. */
 TEST_F(errors, largest_count)
 {
 	struct timewheel_op *ops = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*ops));

@@ -31,7 +31,7 @@
 #define MS		1000000ULL
 #define SEC		1000000000ULL
 #define TURN		256
-/* It waits for so many connections at once, and no listener's queue becomes full. */
+/* The load waits for so many connections at once, and no listener's queue becomes full. */
 #define CONNECTING	512
 /* The time before a lost or refused connection is tried again. */
 #define RETRY		(200 * MS)
