@@ -380,7 +380,7 @@ batch()
 	json '.tokens[0] | .cookie, .left' '9007199254740991
 7000000000' get piped 3 -J
 	json '.tokens[0].period' '3000000000' get piped 4 -J
-	# As long as the reader waits for more, it holds the delivery.
+	# The reader holds the delivery as long as it waits for more.
 	$PWD/twctl watch piped -f '{id}:{delivery}' >$tmp/seen &
 	holder=$!
 	gives 0 advance piped +3
