@@ -55,7 +55,7 @@ static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 {
 	u32 in_block = index & arena->mask;
 
-	return READ_ONCE(arena->blocks.block[index >> arena->shift]) +
+	return arena->blocks.block[index >> arena->shift] +
 	       (size_t)in_block * arena->size;
 }
 

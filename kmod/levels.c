@@ -294,5 +294,5 @@ size_t tw_levels_bytes(const struct tw_levels *levels)
 	return (BITS_TO_LONGS(levels->level[0].slots) + TW_LEVELS - 1) *
 	       sizeof(long) +
 	       levels->lists.nr * sizeof(struct tw_list) +
-	       tw_blocks_bytes(&levels->lists.chunks.blocks);
+	       tw_blocks_bytes(&levels->lists.chunks);
 }

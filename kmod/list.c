@@ -16,7 +16,7 @@
  */
 u32 tw_lists_room(const struct tw_lists *lists)
 {
-	u32 chunks = tw_arena_capacity(&lists->chunks);
+	u32 chunks = lists->chunks.allocated * TW_BLOCK_CHUNKS;
 
 	if (chunks < lists->nr)
 		return chunks;
@@ -39,8 +39,9 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		return -ENOMEM;
 
 	lists->free = TW_NIL;
-	err = tw_arena_init(&lists->chunks, sizeof(struct tw_chunk),
-			    tw_lists_chunks(lists, max_tokens));
+	err = tw_blocks_init(&lists->chunks,
+			     (tw_lists_chunks(lists, max_tokens) - 1) / TW_BLOCK_CHUNKS + 1,
+			     TW_BLOCK_UNIT);
 	if (err)
 		kvfree(lists->list);
 
@@ -49,7 +50,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 
 void tw_lists_destroy(struct tw_lists *lists)
 {
-	tw_blocks_destroy(&lists->chunks.blocks);
+	tw_blocks_destroy(&lists->chunks);
 	kvfree(lists->list);
 }
 
@@ -58,8 +59,7 @@ void tw_lists_destroy(struct tw_lists *lists)
  * there are none. The list's head chunk is full or half full. Fetches the next chunk before
  * its entries are needed.
  */
-const u32 *tw_list_ahead(const struct tw_lists *lists,
-			 const struct tw_list *list)
+const u32 *tw_list_ahead(const struct tw_lists *lists, const struct tw_list *list)
 {
 	const struct tw_chunk *head = tw_chunk(lists, list->head);
 	const struct tw_chunk *next = NULL;
@@ -69,7 +69,7 @@ const u32 *tw_list_ahead(const struct tw_lists *lists,
 	if (list->fill == TW_AHEAD)
 		return next ? &next->entry[TW_AHEAD] : NULL;
 	if (next)
-		tw_arena_fetch(&lists->chunks, (unsigned long)next);
+		tw_chunk_fetch(next);
 
 	return head->entry;
 }

@@ -34,6 +34,8 @@ struct tw_chunk {
 	u32	entry[TW_CHUNK_ENTRIES];
 };
 
+#define TW_BLOCK_CHUNKS	((u32)(TW_BLOCK_UNIT / sizeof(struct tw_chunk)))
+
 /**
  * struct tw_list - a list of tokens
  * @head: its first chunk; valid while @fill is not 0
@@ -47,14 +49,16 @@ struct tw_list {
 /**
  * struct tw_lists - the lists of a ring and what they are made of
  * @tokens: the tokens that the entries name; the ring's arena
- * @chunks: memory
+ * @chunks: memory, in blocks of TW_BLOCK_CHUNKS
+ * @fresh: chunks below this number have been in use
  * @free: first of the free chunks, or TW_NIL
  * @list: @nr lists
  * @nr: how many; constant
  */
 struct tw_lists {
 	struct tw_arena		*tokens;
-	struct tw_arena		chunks;
+	struct tw_blocks	chunks;
+	u32			fresh;
 	u32			free;
 	struct tw_list		*list;
 	u32			nr;
@@ -64,13 +68,21 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		  u32 max_tokens);
 void tw_lists_destroy(struct tw_lists *lists);
 u32 tw_lists_room(const struct tw_lists *lists);
-const u32 *tw_list_ahead(const struct tw_lists *lists,
-			 const struct tw_list *list);
+const u32 *tw_list_ahead(const struct tw_lists *lists, const struct tw_list *list);
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list);
 
 static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
 {
-	return tw_arena_at(&lists->chunks, chunk);
+	struct tw_chunk *block = lists->chunks.block[chunk / TW_BLOCK_CHUNKS];
+
+	return block + chunk % TW_BLOCK_CHUNKS;
+}
+
+/* Fetches both cache lines of a chunk. */
+static inline void tw_chunk_fetch(const struct tw_chunk *chunk)
+{
+	prefetchw(chunk);
+	prefetchw(&chunk->entry[TW_CHUNK_ENTRIES - 1]);
 }
 
 /* Whether the tokens that come soon have to be fetched now: see tw_list_ahead(). */
@@ -101,8 +113,7 @@ static inline bool tw_list_pop(struct tw_lists *lists, struct tw_list *list)
  * are most when as many lists as can be hold one token more than full chunks. A registration
  * takes memory for so many, and filing never allocates.
  */
-static inline u32 tw_lists_chunks(const struct tw_lists *lists,
-				  u32 tokens)
+static inline u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens)
 {
 	u32 partial = min(tokens, lists->nr);
 
@@ -124,7 +135,7 @@ static inline struct tw_chunk *tw_lists_new_head(struct tw_lists *lists,
 	struct tw_chunk *head;
 
 	if (chunk == TW_NIL)
-		chunk = lists->chunks.fresh++;
+		chunk = lists->fresh++;
 	head = tw_chunk(lists, chunk);
 	if (chunk == lists->free)
 		lists->free = head->next;
@@ -206,8 +217,7 @@ static inline u32 tw_lists_remove(struct tw_lists *lists,
 /* Returns the token at a place. */
 static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)
 {
-	const struct tw_chunk *chunk =
-		tw_arena_at(&lists->chunks, place >> TW_CHUNK_SHIFT);
+	const struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
 
 	return chunk->entry[place & TW_CHUNK_MASK];
 }

@@ -134,8 +134,7 @@ int tw_ring_grow(struct tw_ring *ring)
 	if (!err && !words)
 		err = tw_blocks_grow(&ring->words, &ring->lock);
 	if (!err && !places)
-		err = tw_blocks_grow(&ring->levels.lists.chunks.blocks,
-				     &ring->lock);
+		err = tw_blocks_grow(&ring->levels.lists.chunks, &ring->lock);
 
 	return err;
 }

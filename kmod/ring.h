@@ -487,12 +487,11 @@ static inline void tw_ring_prefetch_keys(struct tw_ring *ring, bool by_handle,
 static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
 					  u64 handle)
 {
-	const struct tw_token *token =
-		tw_arena_find(&ring->tokens, (u32)handle);
+	const struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
+	const struct tw_lists *lists = &ring->levels.lists;
 
-	if (token)
-		tw_arena_prefetch(&ring->levels.lists.chunks,
-				  token->place >> TW_CHUNK_SHIFT);
+	if (token && token->place >> TW_CHUNK_SHIFT < lists->fresh)
+		tw_chunk_fetch(tw_chunk(lists, token->place >> TW_CHUNK_SHIFT));
 }
 
 /* Returns the tick to which a touch raises a token with this timeout. */

@@ -89,8 +89,7 @@ static void walk_list(struct tw_ring *ring, u32 list, struct walked *walked)
 		return;
 	CHECK(fill <= TW_CHUNK_ENTRIES, "list %u: %u in its head", list, fill);
 	for (; chunk != TW_NIL; fill = TW_CHUNK_ENTRIES) {
-		const struct tw_chunk *part =
-			tw_arena_at(&ring->levels.lists.chunks, chunk);
+		const struct tw_chunk *part = tw_chunk(&ring->levels.lists, chunk);
 
 		CHECK_EQ(part->list, list);
 		for (i = 0; i < fill; i++)
@@ -133,17 +132,22 @@ static void walk_level(const struct tw_ring *ring, u32 nr)
 	      "level %u is earlier than the ring", nr);
 }
 
+static u32 capacity(const struct tw_lists *lists)
+{
+	return lists->chunks.allocated * TW_BLOCK_CHUNKS;
+}
+
 u32 chunks_in_use(const struct tw_lists *lists)
 {
-	u32 chunk, unused = 0, fresh = lists->chunks.fresh;
+	u32 chunk, unused = 0, fresh = lists->fresh;
 
 	for (chunk = lists->free; chunk != TW_NIL; unused++) {
 		CHECK(chunk < fresh, "%u is free, %u is fresh", chunk, fresh);
 		CHECK(unused < fresh, "free ones in a circle");
 		chunk = tw_chunk(lists, chunk)->next;
 	}
-	CHECK(fresh <= tw_arena_capacity(&lists->chunks), "%u of %u", fresh,
-	      tw_arena_capacity(&lists->chunks));
+	CHECK(fresh <= capacity(lists), "%u of %u", fresh,
+	      capacity(lists));
 
 	return fresh - unused;
 }
@@ -153,8 +157,8 @@ static void walk_room(const struct tw_lists *lists)
 {
 	u32 room = tw_lists_room(lists);
 
-	CHECK(tw_lists_chunks(lists, room) <= tw_arena_capacity(&lists->chunks) &&
-	      tw_lists_chunks(lists, room + 1) > tw_arena_capacity(&lists->chunks),
+	CHECK(tw_lists_chunks(lists, room) <= capacity(lists) &&
+	      tw_lists_chunks(lists, room + 1) > capacity(lists),
 	      "room for %u tokens", room);
 }
 
@@ -203,7 +207,7 @@ void walk(struct tw_ring *ring)
 	CHECK_EQ(walked.free + ring->tokens.used, ring->tokens.fresh);
 	CHECK(chunks <= tw_lists_chunks(&ring->levels.lists, ring->tokens.fresh) &&
 	      tw_lists_chunks(&ring->levels.lists, ring->tokens.fresh) <=
-	      tw_arena_capacity(&ring->levels.lists.chunks),
+	      capacity(&ring->levels.lists),
 	      "%u chunks for %u tokens", chunks, ring->tokens.fresh);
 	walk_room(&ring->levels.lists);
 	CHECK(ring->tokens.fresh <= tw_arena_capacity(&ring->tokens), "%u of %u",
