@@ -79,18 +79,4 @@ static inline void tw_arena_fetch(const struct tw_arena *arena,
 	prefetchw((void *)(object + arena->size - 1));
 }
 
-/*
- * Fetches an object that is about to be found, by any index. For a wrong index the
- * address is wrong, too, and a prefetch of a wrong address does nothing.
- */
-static inline void tw_arena_prefetch(const struct tw_arena *arena, u32 index)
-{
-	u32 block = array_index_nospec(index >> arena->shift, arena->blocks.nr);
-	u32 in_block = index & arena->mask;
-
-	tw_arena_fetch(arena,
-		       (unsigned long)READ_ONCE(arena->blocks.block[block]) +
-		       (size_t)in_block * arena->size);
-}
-
 #endif /* TW_ARENA_H */

@@ -107,8 +107,7 @@ int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 
 	spin_lock(lock);
 	if (blocks->allocated == before && before < blocks->nr) {
-		/* A thread that prefetches may look at the pointer already. */
-		WRITE_ONCE(blocks->block[before], block);
+		blocks->block[before] = block;
 		/* Pairs with the acquire in tw_blocks_find(). */
 		smp_store_release(&blocks->allocated, before + 1);
 		block = NULL;

@@ -102,7 +102,7 @@ void tw_describe_keys(struct tw_call *call, bool by_handle, const u64 *keys,
 
 	call->now = tw_wheel_lock(call->wheel);
 	for (i = 0; i < n; i++) {
-		const struct tw_key key = { by_handle, keys[i] };
+		const struct tw_key key = { .by_handle = by_handle, .value = keys[i] };
 		struct tw_found found;
 
 		if (tw_describe_find(call, key, &found))

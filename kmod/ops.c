@@ -97,17 +97,17 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 	return 0;
 }
 
-/* Returns the key by which the caller named the token. */
-static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op)
+/* Returns the key by which the caller named the token. @token: see struct tw_key. */
+static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op,
+					       struct tw_token *token)
 {
 	bool by_handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
 
-	return (struct tw_key) { by_handle, by_handle ? op->handle : op->id };
+	return (struct tw_key) { by_handle, by_handle ? op->handle : op->id, token };
 }
 
 /* Finds a token that is pending. Called with the lock. */
-static int tw_find(const struct tw_call *call, struct tw_key key,
-		   struct tw_found *found)
+static int tw_find(const struct tw_call *call, struct tw_key key, struct tw_found *found)
 {
 	struct tw_ring *ring = &call->wheel->ring;
 	int err = tw_ring_find(ring, key, found);
@@ -171,11 +171,11 @@ tw_deadline(const struct tw_call *call, u32 flags, u64 time, u64 timeout,
  */
 
 /* @locked: the caller holds the lock, as it must on a wheel with touch words. */
-static __always_inline int tw_op_touch(const struct tw_call *call,
-				       struct timewheel_op *op, bool locked)
+static __always_inline int tw_op_touch(const struct tw_call *call, struct timewheel_op *op,
+				       struct tw_key key, bool locked)
 {
 	u64 due;
-	int ret = tw_touch(call->wheel, tw_op_key(op), &call->now, locked, &due);
+	int ret = tw_touch(call->wheel, key, &call->now, locked, &due);
 
 	if (ret >= 0)
 		op->deadline = tw_tick_shown(call, due);
@@ -244,10 +244,10 @@ static int tw_op_register(const struct tw_call *call, struct timewheel_op *op)
 						    op->time));
 }
 
-static int tw_op_touch_or_register(const struct tw_call *call,
-				   struct timewheel_op *op)
+static int tw_op_touch_or_register(const struct tw_call *call, struct timewheel_op *op,
+				   struct tw_key key)
 {
-	int ret = tw_op_touch(call, op, true);
+	int ret = tw_op_touch(call, op, key, true);
 
 	if (ret != -ENOENT)
 		return ret;
@@ -256,10 +256,9 @@ static int tw_op_touch_or_register(const struct tw_call *call,
 	       TIMEWHEEL_RES_REGISTERED;
 }
 
-static int tw_op_move(const struct tw_call *call, struct timewheel_op *op)
+static int tw_op_move(const struct tw_call *call, struct timewheel_op *op, struct tw_key key)
 {
 	u64 timeout = tw_timeout_meant(op->flags, op->timeout, op->time);
-	const struct tw_key key = tw_op_key(op);
 	struct tw_wheel *wheel = call->wheel;
 	struct tw_deadline deadline;
 	struct tw_found found;
@@ -296,10 +295,10 @@ static inline int tw_cancel(const struct tw_call *call, struct tw_key key, u64 *
 	return tw_was_due(&found, &call->now);
 }
 
-static int tw_op_cancel(const struct tw_call *call, struct timewheel_op *op)
+static int tw_op_cancel(const struct tw_call *call, struct timewheel_op *op, struct tw_key key)
 {
 	u64 due;
-	int ret = tw_cancel(call, tw_op_key(op), &due);
+	int ret = tw_cancel(call, key, &due);
 
 	if (ret >= 0)
 		op->deadline = tw_tick_shown(call, due);
@@ -360,10 +359,9 @@ static int tw_op_delete(const struct tw_call *call, struct timewheel_op *op,
 }
 
 static noinline_for_stack int tw_op_delivery(const struct tw_call *call,
-					     struct timewheel_op *op)
+					     struct timewheel_op *op, struct tw_key key)
 {
 	struct tw_ring *ring = &call->wheel->ring;
-	const struct tw_key key = tw_op_key(op);
 	struct tw_found found;
 	int err = tw_delivery_find(ring, key, &found);
 
@@ -389,39 +387,41 @@ static noinline_for_stack int tw_op_delivery(const struct tw_call *call,
 	}
 }
 
-static int tw_op_locked(const struct tw_call *call, struct timewheel_op *op)
+static int tw_op_locked(const struct tw_call *call, struct timewheel_op *op, struct tw_key key)
 {
 	switch (op->code) {
 	case TIMEWHEEL_OP_REGISTER:
 		return tw_op_register(call, op);
 	case TIMEWHEEL_OP_TOUCH:
-		return tw_op_touch(call, op, true);
+		return tw_op_touch(call, op, key, true);
 	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
-		return tw_op_touch_or_register(call, op);
+		return tw_op_touch_or_register(call, op, key);
 	case TIMEWHEEL_OP_MOVE:
-		return tw_op_move(call, op);
+		return tw_op_move(call, op, key);
 	case TIMEWHEEL_OP_CANCEL:
-		return tw_op_cancel(call, op);
+		return tw_op_cancel(call, op, key);
 	default:
-		return tw_op_delivery(call, op);
+		return tw_op_delivery(call, op, key);
 	}
 }
 
 /*
  * Fetches the tokens of operations that are carried out together, so that the waits for memory
- * overlap.
+ * overlap. @tokens: of each operation, see struct tw_key.
  */
 static void tw_ops_prefetch(struct tw_ring *ring, const struct timewheel_op *ops,
-			    unsigned int n)
+			    unsigned int n, struct tw_token **tokens)
 {
 	u64 ids[TW_MAX_OPS];
 	unsigned int i, nr = 0;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		tokens[i] = NULL;
 		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
-			tw_ring_prefetch_handle(ring, ops[i].handle);
+			tokens[i] = tw_ring_prefetch_handle(ring, ops[i].handle);
 		else if (ring->has_ids)
 			ids[nr++] = ops[i].id;
+	}
 	if (nr)
 		tw_ring_prefetch_ids(ring, ids, nr);
 }
@@ -440,20 +440,19 @@ static int tw_grow(struct tw_call *call)
 
 /* Carries out operations, from the first one that needs the lock. */
 static void tw_ops_run_locked(struct tw_call *call, struct timewheel_op *ops,
-			      unsigned int n)
+			      unsigned int n, struct tw_token **tokens)
 {
 	struct tw_wheel *wheel = call->wheel;
 	unsigned int i;
 
 	call->now = tw_wheel_lock(wheel);
-	for (i = 0; n > 1 && i < n; i++)
-		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
-			tw_ring_prefetch_place(&wheel->ring, ops[i].handle);
+	for (i = 0; i < n; i++)
+		tw_ring_prefetch_place(&wheel->ring, tokens[i]);
 	for (i = 0; i < n; ) {
 		int ret = tw_op_check(wheel, &ops[i]);
 
 		if (!ret)
-			ret = tw_op_locked(call, &ops[i]);
+			ret = tw_op_locked(call, &ops[i], tw_op_key(&ops[i], tokens[i]));
 		if (unlikely(ret == -EAGAIN)) {
 			ret = tw_grow(call);
 			if (!ret)
@@ -469,8 +468,8 @@ static void tw_ops_run_locked(struct tw_call *call, struct timewheel_op *ops,
  * words does not allow. Returns how many there were. A touch that did not find its token is
  * left for the lock: see tw_touch().
  */
-static unsigned int tw_ops_run_unlocked(struct tw_call *call,
-					struct timewheel_op *ops, unsigned int n)
+static unsigned int tw_ops_run_unlocked(struct tw_call *call, struct timewheel_op *ops,
+					unsigned int n, struct tw_token **tokens)
 {
 	unsigned int i;
 
@@ -482,7 +481,7 @@ static unsigned int tw_ops_run_unlocked(struct tw_call *call,
 		int ret = tw_op_check(call->wheel, &ops[i]);
 
 		if (!ret)
-			ret = tw_op_touch(call, &ops[i], false);
+			ret = tw_op_touch(call, &ops[i], tw_op_key(&ops[i], tokens[i]), false);
 		if (ret == -ENOENT)
 			break;
 		ops[i].result = ret;
@@ -497,13 +496,15 @@ static unsigned int tw_ops_run_unlocked(struct tw_call *call,
  */
 void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n)
 {
+	struct tw_token *tokens[TW_MAX_OPS];
 	unsigned int i;
 
+	tokens[0] = NULL;
 	if (n > 1)
-		tw_ops_prefetch(&call->wheel->ring, ops, n);
-	i = tw_ops_run_unlocked(call, ops, n);
+		tw_ops_prefetch(&call->wheel->ring, ops, n, tokens);
+	i = tw_ops_run_unlocked(call, ops, n, tokens);
 	if (i < n)
-		tw_ops_run_locked(call, ops + i, n - i);
+		tw_ops_run_locked(call, ops + i, n - i, tokens + i);
 }
 
 /* These calls are about many tokens of one kind. */
@@ -564,15 +565,16 @@ void tw_cancel_many(struct tw_call *call, bool by_handle, const u64 *keys,
 		    s32 *results, unsigned int n)
 {
 	struct tw_ring *ring = &call->wheel->ring;
+	struct tw_token *tokens[TW_MAX_CANCELS];
 	unsigned int i;
 	u64 due;
 
-	tw_ring_prefetch_keys(ring, by_handle, keys, n);
+	tw_ring_prefetch_keys(ring, by_handle, keys, n, tokens);
 	call->now = tw_wheel_lock(call->wheel);
-	for (i = 0; by_handle && i < n; i++)
-		tw_ring_prefetch_place(ring, keys[i]);
+	for (i = 0; i < n; i++)
+		tw_ring_prefetch_place(ring, tokens[i]);
 	for (i = 0; i < n; i++) {
-		const struct tw_key key = { by_handle, keys[i] };
+		const struct tw_key key = { by_handle, keys[i], tokens[i] };
 
 		results[i] = tw_cancel(call, key, &due);
 	}

@@ -432,11 +432,11 @@ static inline bool tw_found_armed(struct tw_token *token,
 	return tw_word_state(found->word) == TW_ARMED;
 }
 
+/* @token: where the handle's token is, if that has been found out, else NULL. */
 static __always_inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
-					     struct tw_found *found)
+					     struct tw_token *token, struct tw_found *found)
 {
-	struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
-
+	token = token ?: tw_arena_find(&ring->tokens, (u32)handle);
 	if (!token || !tw_found_armed(token, found) ||
 	    tw_generation(token, found->word) != handle >> 32)
 		return -ESTALE;
@@ -445,39 +445,42 @@ static __always_inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
 }
 
 /* Finds an ARMED token. Return: 0; -ENOENT; -ESTALE; -EINVAL there are no ids. */
-static __always_inline int tw_ring_find(struct tw_ring *ring,
-					struct tw_key key,
+static __always_inline int tw_ring_find(struct tw_ring *ring, struct tw_key key,
 					struct tw_found *found)
 {
-	return key.by_handle ? tw_ring_by_handle(ring, key.value, found) :
-			       tw_ring_by_id(ring, key.value, found);
+	return key.by_handle ?
+	       tw_ring_by_handle(ring, key.value, key.token, found) :
+	       tw_ring_by_id(ring, key.value, found);
 }
 
-/* Fetches the token of a handle, which is about to be looked up. */
-static inline void tw_ring_prefetch_handle(const struct tw_ring *ring,
-					   u64 handle)
+/* Fetches the token of a handle, which is about to be looked up. Returns where it is, or NULL. */
+static inline struct tw_token *tw_ring_prefetch_handle(const struct tw_ring *ring,
+						       u64 handle)
 {
-	tw_arena_prefetch(&ring->tokens, (u32)handle);
+	struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
+
+	tw_arena_fetch(&ring->tokens, (unsigned long)token);
+	return token;
 }
 
 /* Fetches the tokens of ids that are about to be looked up. */
-static inline void tw_ring_prefetch_ids(struct tw_ring *ring, const u64 *ids,
-					unsigned int n)
+static inline void tw_ring_prefetch_ids(struct tw_ring *ring, const u64 *ids, unsigned int n)
 {
 	if (ring->has_ids)
 		tw_ids_prefetch(&ring->ids, ids, n);
 }
 
-/* Fetches the tokens of keys that are about to be looked up. */
+/* Fetches the tokens of keys that are about to be looked up. @tokens: see struct tw_key. */
 static inline void tw_ring_prefetch_keys(struct tw_ring *ring, bool by_handle,
-					 const u64 *keys, unsigned int n)
+					 const u64 *keys, unsigned int n,
+					 struct tw_token **tokens)
 {
 	unsigned int i;
 
 	if (!by_handle)
 		tw_ring_prefetch_ids(ring, keys, n);
-	for (i = 0; by_handle && i < n; i++)
-		tw_ring_prefetch_handle(ring, keys[i]);
+	for (i = 0; i < n; i++)
+		tokens[i] = by_handle ? tw_ring_prefetch_handle(ring, keys[i]) : NULL;
 }
 
 /*
@@ -485,9 +488,8 @@ static inline void tw_ring_prefetch_keys(struct tw_ring *ring, bool by_handle,
  * lock. The place of a FREE token is none, and may be anywhere.
  */
 static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
-					  u64 handle)
+					  const struct tw_token *token)
 {
-	const struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
 	const struct tw_lists *lists = &ring->levels.lists;
 
 	if (token && token->place >> TW_CHUNK_SHIFT < lists->fresh)

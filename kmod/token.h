@@ -41,10 +41,12 @@ enum tw_state {
  * struct tw_key - how a caller names a token
  * @by_handle: @value is its handle, else its id
  * @value: handle or id
+ * @token: by handle: where the token is, if that has been found out, else NULL
  */
 struct tw_key {
-	bool	by_handle;
-	u64	value;
+	bool		by_handle;
+	u64		value;
+	struct tw_token	*token;
 };
 
 /**

@@ -8,20 +8,19 @@
 static_assert(TW_MAX_KEYS <= TW_IDS_AHEAD);
 
 /*
- * Touches tokens from key @done on, up to the first that fails. Returns what the
- * last one returned.
+ * Touches tokens from key @done on, up to the first that fails. @tokens: of each key, see
+ * struct tw_key, or NULL. Returns what the last one returned.
  */
-static __always_inline int tw_touch_each(struct tw_wheel *wheel, bool by_handle,
-					 const u64 *keys, unsigned int n,
-					 const struct tw_now *now, bool locked,
-					 unsigned int *done)
+static __always_inline int
+tw_touch_each(struct tw_wheel *wheel, bool by_handle, const u64 *keys, unsigned int n,
+	      struct tw_token **tokens, const struct tw_now *now, bool locked, unsigned int *done)
 {
 	unsigned int i;
 	int ret = 0;
 	u64 due;
 
 	for (i = *done; i < n; i++) {
-		const struct tw_key key = { by_handle, keys[i] };
+		const struct tw_key key = { by_handle, keys[i], tokens ? tokens[i] : NULL };
 
 		ret = tw_touch(wheel, key, now, locked, &due);
 		if (ret < 0)
@@ -38,7 +37,7 @@ static noinline int tw_touch_locked(struct tw_wheel *wheel, bool by_handle,
 				    unsigned int *done)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	int ret = tw_touch_each(wheel, by_handle, keys, n, &now, true, done);
+	int ret = tw_touch_each(wheel, by_handle, keys, n, NULL, &now, true, done);
 
 	tw_wheel_unlock(wheel, &now);
 
@@ -49,7 +48,7 @@ static noinline int tw_touch_locked(struct tw_wheel *wheel, bool by_handle,
 static __always_inline long tw_touch_unlocked(struct tw_wheel *wheel,
 					      bool by_handle, u64 value)
 {
-	const struct tw_key key = { by_handle, value };
+	const struct tw_key key = { .by_handle = by_handle, .value = value };
 	struct tw_now now = tw_wheel_now(wheel);
 	u64 due;
 
@@ -95,15 +94,16 @@ int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
 		  unsigned int n, unsigned int *done)
 {
 	struct tw_now now = tw_wheel_now(wheel);
+	struct tw_token *tokens[TW_MAX_KEYS];
 	int ret = -ENOENT;
 
 	*done = 0;
-	tw_ring_prefetch_keys(&wheel->ring, by_handle, keys, n);
+	tw_ring_prefetch_keys(&wheel->ring, by_handle, keys, n, tokens);
 	if (!tw_ring_has_words(&wheel->ring))
 		/* There are two calls, so that by handle all values are in registers. */
 		ret = by_handle ?
-			tw_touch_each(wheel, true, keys, n, &now, false, done) :
-			tw_touch_each(wheel, false, keys, n, &now, false, done);
+			tw_touch_each(wheel, true, keys, n, tokens, &now, false, done) :
+			tw_touch_each(wheel, false, keys, n, NULL, &now, false, done);
 	if (ret == -ENOENT)
 		ret = tw_touch_locked(wheel, by_handle, keys, n, done);
 

@@ -1055,7 +1055,7 @@ static bool find(struct tw_found *found, u32 *index)
 		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(life->key), found),
 			 live ? 0 : -ENOENT);
 	else
-		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, found),
+		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, NULL, found),
 			 live ? 0 : -ESTALE);
 	if (!live)
 		return false;
@@ -1321,13 +1321,12 @@ static void fetch_ahead(u64 handle)
 		ids[i] = id_of(below(m.nr_keys));
 	if (m.setup.ids)
 		tw_ids_prefetch(&m.ring.ids, ids, 1 + below(TW_IDS_AHEAD));
-	tw_ring_prefetch_handle(&m.ring, handle);
-	tw_ring_prefetch_place(&m.ring, handle);
+	tw_ring_prefetch_place(&m.ring, tw_ring_prefetch_handle(&m.ring, handle));
 }
 
 static int find_out(bool by_handle, u64 value, struct tw_found *found)
 {
-	const struct tw_key key = { by_handle, value };
+	const struct tw_key key = { .by_handle = by_handle, .value = value };
 
 	return tw_delivery_find(&m.ring, key, found);
 }
@@ -1337,7 +1336,7 @@ static void no_handle(u64 handle)
 {
 	struct tw_found found;
 
-	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, NULL, &found), -ESTALE);
 	lock();
 	CHECK_EQ(find_out(true, handle, &found), -ESTALE);
 	unlock();
@@ -1868,7 +1867,7 @@ static void apply_stamps(void)
 	for (i = 0; m.setup.words && i < m.nr_live; i++) {
 		struct life *life = &m.life[m.live[i]];
 
-		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, &found), 0);
+		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, NULL, &found), 0);
 		tw_look_apply_stamp(&m.ring, &found, m.now.tick);
 		learn_due(m.live[i]);
 		WRITE_ONCE(*word_of(m.live[i]),
@@ -2175,10 +2174,10 @@ static void test_generations(void)
 		CHECK(handle >> 32, "a handle without generation");
 		if (i != 70000 && last >> 32 != U32_MAX)
 			CHECK_EQ(handle, last + (1ULL << 32));
-		CHECK_EQ(tw_ring_by_handle(&m.ring, last, &found), -ESTALE);
+		CHECK_EQ(tw_ring_by_handle(&m.ring, last, NULL, &found), -ESTALE);
 		last = handle;
 		op_cancel();
-		CHECK_EQ(tw_ring_by_handle(&m.ring, last, &found), -ESTALE);
+		CHECK_EQ(tw_ring_by_handle(&m.ring, last, NULL, &found), -ESTALE);
 	}
 	end();
 	printf("ok %llu - P3 handles of 140000 lives\n", test);
@@ -2229,7 +2228,7 @@ static void test_spread(void)
 
 		/* The deadlines are ticks of level 0, and then blocks 2 to 63 of level 1. */
 		deadline.due = to < 60 ? to : 30 * (to - 60 + 2) + 1;
-		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[i].handle, &found),
+		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[i].handle, NULL, &found),
 			 0);
 		lock();
 		tw_ring_move(&m.ring, &found, &m.now, &deadline);
@@ -2288,7 +2287,7 @@ static void touch_at_the_end(u64 handle, int expected)
 	struct tw_found found;
 	u64 due;
 
-	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, NULL, &found), 0);
 	CHECK_EQ(tw_ring_touch(&m.ring, &found, &m.now, &due), expected);
 	if (!expected)
 		CHECK_EQ(due, m.ring.max_due);
@@ -2346,7 +2345,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	set_now(now);
 	handle = register_at(now + 1, timeout);
 	WRITE_ONCE(*word_of(0), tw_stamp(handle >> 32, now));
-	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, NULL, &found), 0);
 	lock();
 	tw_look_apply_stamp(&m.ring, &found, look);
 	due = tw_word_due(found.word);

@@ -193,7 +193,7 @@ static void touch(u64 *random)
 			handle = found_handle(&found);
 	} else {
 		handle = READ_ONCE(handles[(choice >> 8) % TOKENS]);
-		err = tw_ring_by_handle(&ring, handle, &found);
+		err = tw_ring_by_handle(&ring, handle, NULL, &found);
 	}
 	if (!err) {
 		shim_race();
@@ -286,7 +286,7 @@ static bool find_any(struct changer *me, struct tw_found *found, u64 *handle)
 
 	if (below(me, 2)) {
 		*handle = handles[below(me, TOKENS)];
-		return !tw_ring_by_handle(&ring, *handle, found);
+		return !tw_ring_by_handle(&ring, *handle, NULL, found);
 	}
 	if (tw_ring_by_id(&ring, id, found))
 		return false;

@@ -144,7 +144,7 @@ static void check_workers(u32 pending, int due)
 		MUST(wheel->pending == pending);
 		spin_lock(&wheel->lock);
 		for (j = 0; j < workers[i].n; j++) {
-			MUST(!tw_ring_by_handle(wheel, workers[i].keys[j],
+			MUST(!tw_ring_by_handle(wheel, workers[i].keys[j], NULL,
 						&found));
 			tw_look_apply_stamp(wheel, &found, now.tick);
 			MUST(!due || (int)(tw_word_due(found.word) -

@@ -47,21 +47,6 @@ static void prefetch_ids(struct tw_ring *wheel, const u32 *which, u32 n)
 	tw_ids_prefetch(&wheel->ids, ids, n);
 }
 
-/* @places: fetches also the slots that hold the tokens. The caller holds the lock. */
-static void prefetch_keys(struct tw_ring *wheel, const u64 *which, u32 n,
-			  bool places)
-{
-	u32 i;
-
-	if (wheel->has_ids && !places)
-		tw_ids_prefetch(&wheel->ids, which, n);
-	for (i = 0; !wheel->has_ids && i < n; i++)
-		if (places)
-			tw_ring_prefetch_place(wheel, which[i]);
-		else
-			tw_ring_prefetch_handle(wheel, which[i]);
-}
-
 void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,
 		    const struct tw_now *at)
 {
@@ -80,29 +65,31 @@ void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,
 	}
 }
 
-static inline int find(struct tw_ring *wheel, u64 value, struct tw_found *found)
+static inline int find(struct tw_ring *wheel, u64 value, struct tw_token *token,
+		       struct tw_found *found)
 {
-	const struct tw_key key = {
-		.by_handle = !wheel->has_ids, .value = value,
-	};
+	const struct tw_key key = { !wheel->has_ids, value, token };
 
 	return tw_ring_find(wheel, key, found);
 }
 
 void wheel_cancel(struct tw_ring *wheel, const u64 *which, u32 n)
 {
+	struct tw_token *tokens[HOLD];
 	struct tw_found found;
-	u32 i;
+	u32 i, j;
 
 	for (i = 0; i < n; i++) {
 		u32 some = min(n - i, (u32)HOLD);
 
 		if (i % HOLD == 0) {
-			prefetch_keys(wheel, which + i, some, false);
+			tw_ring_prefetch_keys(wheel, !wheel->has_ids, which + i, some,
+					      tokens);
 			spin_lock(&wheel->lock);
-			prefetch_keys(wheel, which + i, some, true);
+			for (j = 0; j < some; j++)
+				tw_ring_prefetch_place(wheel, tokens[j]);
 		}
-		MUST(!find(wheel, which[i], &found));
+		MUST(!find(wheel, which[i], tokens[i % HOLD], &found));
 		tw_ring_cancel(wheel, &found);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
 			spin_unlock(&wheel->lock);
@@ -111,15 +98,16 @@ void wheel_cancel(struct tw_ring *wheel, const u64 *which, u32 n)
 
 void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
 {
+	struct tw_token *tokens[KEYS];
 	struct tw_found found;
 	u64 due;
 	u32 i;
 
 	for (i = 0; i < n; i++) {
 		if (i % KEYS == 0)
-			prefetch_keys(&ring, which + i, min(n - i, (u32)KEYS),
-				      false);
-		MUST(!find(&ring, which[i], &found));
+			tw_ring_prefetch_keys(&ring, !ring.has_ids, which + i,
+					      min(n - i, (u32)KEYS), tokens);
+		MUST(!find(&ring, which[i], tokens[i % KEYS], &found));
 		MUST(!tw_ring_touch(&ring, &found, at, &due));
 	}
 }
@@ -265,7 +253,7 @@ static int slot(u32 i)
 {
 	struct tw_found found;
 
-	if (find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found))
+	if (find(&ring, ring.has_ids ? bench_id(i) : handles[i], NULL, &found))
 		return -1;
 	/* The wheel would take any other value for a touch. */
 	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
@@ -294,7 +282,7 @@ static void touch_all_spread(u32 n)
 				tw_stamp(handles[i] >> 32, at.tick);
 			continue;
 		}
-		MUST(!find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found));
+		MUST(!find(&ring, ring.has_ids ? bench_id(i) : handles[i], NULL, &found));
 		MUST(!tw_ring_touch(&ring, &found, &at, &due));
 	}
 }
@@ -341,7 +329,7 @@ static void soon(const u32 *which, u32 n)
 	prepare(which, n);
 	for (i = 0; i < n; i++) {
 		spin_lock(&ring.lock);
-		MUST(!find(&ring, keys[i], &found));
+		MUST(!find(&ring, keys[i], NULL, &found));
 		tw_ring_move(&ring, &found, &now, &deadline);
 		spin_unlock(&ring.lock);
 	}
