@@ -82,6 +82,10 @@ TEST(berlin)
 	      "2026-10-25T03:00:00 02:00:00");
 	COMES("*/30 * * * *", "Europe/Berlin", "2026-10-25T01:15:00",
 	      "2026-10-25T02:30:00#2 01:30:00", "2026-10-25T03:00:00 02:00:00");
+	COMES("*/30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00",
+	      "2026-10-25T02:00:00 00:00:00", "2026-10-25T02:30:00 00:30:00",
+	      "2026-10-25T02:00:00#2 01:00:00", "2026-10-25T02:30:00#2 01:30:00",
+	      "2026-10-26T02:00:00 01:00:00");
 	COMES("FREQ=HOURLY;BYMINUTE=30", "Europe/Berlin", "2027-03-28T00:15:00",
 	      "2027-03-28T01:30:00 00:30:00", "2027-03-28T03:30:00 01:30:00");
 }
@@ -192,6 +196,38 @@ TEST(rules)
 	      "2026-12-31T18:00:00 18:00:00");
 	COMES("FREQ=SECONDLY;INTERVAL=30000", "", "2026-11-23T12:00:00",
 	      "2026-11-23T20:20:00 20:20:00", "2026-11-24T04:40:00 04:40:00");
+	/* Without a DTSTART, units that are smaller than a unit of the rule are 0. */
+	COMES("FREQ=DAILY;BYMINUTE=5", "", "2026-11-23T12:34:56",
+	      "2026-11-24T00:05:00 00:05:00", "2026-11-25T00:05:00 00:05:00");
+	COMES("FREQ=DAILY;BYSECOND=5", "", "2026-11-23T12:34:56",
+	      "2026-11-24T00:00:05 00:00:05", "2026-11-25T00:00:05 00:00:05");
+}
+
+TEST(days)
+{
+	/* A rule without a day means days like that of its beginning. */
+	COMES("FREQ=WEEKLY", "", "2026-11-25T12:00:00", "2026-12-02T12:00:00 12:00:00");
+	COMES("FREQ=YEARLY", "", "2026-11-25T12:00:00", "2027-11-25T12:00:00 12:00:00");
+	/* The weeks of an interval begin with WKST. */
+	COMES("DTSTART:19970805T090000 FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=MO", "",
+	      "1997-08-05T12:00:00", "1997-08-10T09:00:00 09:00:00",
+	      "1997-08-19T09:00:00 09:00:00", "1997-08-24T09:00:00 09:00:00");
+	COMES("DTSTART:19970805T090000 FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU", "",
+	      "1997-08-05T12:00:00", "1997-08-17T09:00:00 09:00:00",
+	      "1997-08-19T09:00:00 09:00:00", "1997-08-31T09:00:00 09:00:00");
+	/* Places may count from the end. */
+	COMES("FREQ=MONTHLY;BYDAY=-1TU;BYHOUR=9", "", "2026-11-23T12:00:00",
+	      "2026-11-24T09:00:00 09:00:00", "2026-12-29T09:00:00 09:00:00");
+	COMES("FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=9", "", "2026-11-23T12:00:00",
+	      "2026-11-30T09:00:00 09:00:00", "2026-12-31T09:00:00 09:00:00");
+	COMES("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=1,-1;BYHOUR=18", "",
+	      "2026-11-23T12:00:00", "2026-11-30T18:00:00 18:00:00",
+	      "2026-12-01T18:00:00 18:00:00", "2026-12-31T18:00:00 18:00:00");
+	/* 2000 is a leap year, and 2100 is none. */
+	COMES("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1;BYHOUR=9", "", "1999-06-01T00:00:00",
+	      "2000-02-29T09:00:00 09:00:00", "2001-02-28T09:00:00 09:00:00");
+	COMES("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1;BYHOUR=9", "", "2099-06-01T00:00:00",
+	      "2100-02-28T09:00:00 09:00:00", "2101-02-28T09:00:00 09:00:00");
 }
 
 static int count(const char *rule, const char *from)
@@ -210,6 +246,8 @@ static int count(const char *rule, const char *from)
 	return count;
 }
 
+#define IN_BERLIN	"DTSTART;TZID=Europe/Berlin:20261124T090000 FREQ=DAILY;UNTIL="
+
 TEST(ends)
 {
 	EXPECT_EQ(3, count("DTSTART:20261124T090000 FREQ=DAILY;COUNT=3",
@@ -224,6 +262,10 @@ TEST(ends)
 	EXPECT_EQ(6, count("FREQ=DAILY;BYHOUR=9;UNTIL=20261130T085959Z",
 			   "2026-11-23T12:00:00"));
 	EXPECT_EQ(-1, count("FREQ=DAILY;UNTIL=20251130", "2026-11-23T12:00:00"));
+	/* UNTIL is the last moment, of UTC with a "Z", else of the zone. */
+	EXPECT_EQ(3, count(IN_BERLIN "20261126T080000Z", "2026-11-23T12:00:00"));
+	EXPECT_EQ(3, count(IN_BERLIN "20261126T090000", "2026-11-23T12:00:00"));
+	EXPECT_EQ(2, count(IN_BERLIN "20261126T080000", "2026-11-23T12:00:00"));
 }
 
 /* The newest of the occurrences that have come is found, however many there were. */
@@ -261,6 +303,7 @@ TEST(refused)
 		"* * 15W * *", "* * * * 5#2", "* * ? * *", "H * * * *", "@reboot",
 		"@never", "0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *",
 		"99999999999999999999 * * * *", "*/99999999999999999999 * * * *",
+		"4294967301 * * * *", "*/4294967301 * * * *",
 		"FREQ=", "FREQ=NEVER", "FREQ=DAILY;FREQ=DAILY", "INTERVAL=2",
 		"FREQ=DAILY;INTERVAL=0", "FREQ=DAILY;INTERVAL=32768",
 		"FREQ=DAILY;INTERVAL=-1", "FREQ=DAILY;COUNT=0", "FREQ=DAILY;COUNT=99999",
@@ -315,6 +358,8 @@ TEST(refused)
 			TH_LOG("%s", zones[i]);
 		}
 	}
+	EXPECT_EQ(NULL, calendar_open("DTSTART;TZID=Europe/Berlin:20261124T090000 FREQ=DAILY",
+				      "America/New_York", 0, why));
 }
 
 #define MINUTES		(366 * 1440)
@@ -442,10 +487,12 @@ TEST(other_tzdata)
 	struct calendar *calendar;
 
 	ASSERT_NE(NULL, mkdtemp(folder));
-	snprintf(command, sizeof(command), "cp /usr/share/zoneinfo/Europe/Berlin %s/Town",
-		 folder);
+	snprintf(command, sizeof(command),
+		 "cp /usr/share/zoneinfo/Europe/Berlin %s/Town && echo Town >%s/Text",
+		 folder, folder);
 	ASSERT_EQ(0, system(command));
 	setenv("TZDIR", folder, 1);
+	EXPECT_EQ(NULL, calendar_open("0 9 * * *", "Text", utc, why));
 	calendar = calendar_open("0 9 * * *", "Town", utc, why);
 	ASSERT_NE(NULL, calendar);
 	ASSERT_TRUE(calendar_first(calendar, utc, &occurrence));
