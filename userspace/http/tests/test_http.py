@@ -289,6 +289,17 @@ class Answers(Case):
         job, _ = self.given_back(500, body=b"\xff" * 100000)
         self.assertEqual(job["reason"], b"HTTP 500: " + b"\\xff" * 200)
 
+    def test_answers_on_one_connection_have_nothing_of_each_other(self):
+        self.server.answers["/hook"] = lambda post: (410, {}, post.body * 40000)
+        for body in b"a", b"b", b"":
+            self.put(body)
+        self.worker("-j", "1")
+        jobs = eventually(lambda: len(self.daemon.jobs("hooks", "buried")) == 3 and
+                          self.daemon.jobs("hooks", "buried"))
+        self.assertEqual(sorted(job["reason"] for job in jobs),
+                         [b"HTTP 410", b"HTTP 410: " + b"a" * 200, b"HTTP 410: " + b"b" * 200])
+        self.assertEqual(len({post.client for post in self.server.posts}), 1)
+
 
 class RetryAfter(Case):
     def test_seconds(self):
