@@ -249,6 +249,17 @@ class Subscribers(ServiceTest):
         self.assertTrue(last.has_ended())
         self.online(self.log_in, 1)
 
+    def test_buffer_goes_round(self):
+        """A subscriber that reads misses nothing, though all lines are far more than its buffer
+        holds."""
+        self.start("timeout = 60s", "buffer = 4096")
+        subscriber = self.subscribe()
+        for user in range(400):
+            self.log_in(user)
+            line = self.out.line()
+            self.assertEqual(line.split()[:2], ["online", str(user)])
+            self.assertEqual(subscriber.line(), line)
+
     def test_slow_subscriber(self):
         """A subscriber that does not read is dropped with a message when its buffer is full. The
         other subscribers and standard output miss nothing."""
