@@ -47,6 +47,19 @@ TEST_F(named, is_shared)
 	tw_wheel_close(other);
 }
 
+static int open_error(void *name)
+{
+	return tw_wheel_open_named(name, O_RDWR) ? 0 : errno;
+}
+
+TEST_F(named, a_child_shares_the_names_of_the_kernel_only)
+{
+	const char *kind = getenv("TIMEWHEEL");
+
+	EXPECT_EQ(kind && !strcmp(kind, "process") ? ENOENT : 0,
+		  in_child(open_error, self->name));
+}
+
 TEST_F(named, create)
 {
 	struct timewheel_setup setup = manual;

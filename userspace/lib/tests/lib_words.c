@@ -211,6 +211,23 @@ TEST(map_errors)
 	tw_wheel_close(plain);
 }
 
+TEST(map_needs_both_rights)
+{
+	static const int rights[] = { O_RDONLY, O_WRONLY };
+	struct timewheel_setup setup = with_words(&manual);
+	struct tw_wheel *wheel = open_new(NAME, &setup), *other;
+
+	ASSERT_NE(NULL, wheel);
+	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
+		other = tw_wheel_open_named(NAME, rights[i]);
+		ASSERT_NE(NULL, other);
+		EXPECT_NONE(EACCES, tw_words_map(other));
+		tw_wheel_close(other);
+	}
+	EXPECT_EQ(0, tw_wheel_destroy(NAME));
+	tw_wheel_close(wheel);
+}
+
 TEST_F(words, unmap_takes_null_and_leaves_errno)
 {
 	struct tw_words *other = tw_words_map(self->wheel);
