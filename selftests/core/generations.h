@@ -6,8 +6,6 @@
 #ifndef GENERATIONS_H
 #define GENERATIONS_H
 
-#include <linux/limits.h>
-
 #include "dice.h"
 #include "ring.h"
 

@@ -18,16 +18,11 @@
  */
 #include <string.h>
 
-#include <linux/log2.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
-
 #include "dice.h"
 #include "generations.h"
 #include "ids.h"
 #include "main.h"
 #include "look.h"
-#include "shim.h"
 #include "tap.h"
 #include "walk.h"
 

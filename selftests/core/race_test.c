@@ -14,11 +14,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include <linux/minmax.h>
-#include <linux/mm.h>
-
 #include "look.h"
-#include "shim.h"
 #include "tap.h"
 #include "walk.h"
 

@@ -6,11 +6,7 @@
 #ifndef TAP_H
 #define TAP_H
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <linux/types.h>
+#include "shim.h"
 
 /* Prints how to come to the same place again. Each test has this function. */
 void print_context(void);

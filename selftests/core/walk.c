@@ -5,9 +5,6 @@
  * deadline of its tokens. The walk knows nothing of the caller's operations on the
  * ring, and everything about the ring's structure.
  */
-#include <linux/bitmap.h>
-#include <linux/minmax.h>
-
 #include "ids.h"
 #include "tap.h"
 #include "walk.h"

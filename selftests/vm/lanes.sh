@@ -81,8 +81,9 @@ lane_style()
 	for file in $(find kmod selftests userspace -name '*.[ch]'); do
 		case $file in
 		kmod/trace.h | kmod/compat.h) ;;
-		selftests/core/shim/* | */native/shim/* | userspace/lib/process/kernel.h | \
-		userspace/lib/process/linux/*) shim_files+=("$file") ;;
+		selftests/core/shim/* | */native/shim/* | userspace/lib/process/linux/* | \
+		userspace/lib/process/core.h | userspace/lib/process/kernel.h)
+			shim_files+=("$file") ;;
 		selftests/* | */tests/*)		test_files+=("$file") ;;
 		userspace/* | kmod/include/uapi/*)	user_files+=("$file") ;;
 		*)					kmod+=("$file") ;;

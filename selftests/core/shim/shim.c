@@ -3,13 +3,7 @@
  * The stand-ins for the kernel that are longer than a line: memory, which is counted,
  * and whose allocation can be made to fail.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <linux/mm.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
 
 #include "row.h"
 #include "shim.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The interface of the stand-ins for the kernel to the tests. */
+/*
+ * This header is included first. It has the interface of the stand-ins for the kernel to the
+ * tests, and the stand-ins.
+ */
 #ifndef SHIM_H
 #define SHIM_H
 
@@ -29,5 +32,19 @@ void shim_race(void);
 /* Prints the error and its place, and ends the program. */
 void shim_bug(const char *what, const char *file, int line)
 	__attribute__((noreturn));
+
+#include "core.h"
+
+static inline int shim_insert(struct rhashtable *ht, struct rhash_head *node,
+			      const struct rhashtable_params params)
+{
+	int err = shim_fail_insert;
+
+	shim_fail_insert = 0;
+
+	return err ?: rhashtable_lookup_insert_fast(ht, node, params);
+}
+
+#define rhashtable_lookup_insert_fast	shim_insert
 
 #endif /* SHIM_H */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <linux/minmax.h>
 #include <linux/timewheel.h>
 
 #include "ids.h"

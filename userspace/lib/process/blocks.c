@@ -3,9 +3,8 @@
  * Blocks of memory by number, in place of the module's blocks.c. The blocks lie in a row:
  * touch words can be used where they are, and nothing has to be mapped a second time.
  */
-#include <linux/slab.h>
-
 #include "blocks.h"
+#include "core.h"
 #include "row.h"
 
 static size_t row_bytes(const struct tw_blocks *blocks)

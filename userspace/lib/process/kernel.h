@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * In a process, all that the module's files above the core need of the kernel. The core's
- * needs are in linux/, where the tests of the core find it, too.
+ * needs are in core.h, which the tests of the core have, too.
  *
  * Users' memory is the process's own: an address that is not valid ends the program.
  */
@@ -9,21 +9,18 @@
 #define TW_PROCESS_KERNEL_H
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/ioctl.h>
-#include <linux/types.h>
+
+#include "core.h"
 
 /* This part has words of the kernel's C. */
 #define static_assert(condition)	_Static_assert(condition, #condition)

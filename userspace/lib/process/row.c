@@ -5,9 +5,7 @@
  */
 #include <sys/mman.h>
 
-#include <linux/minmax.h>
-#include <linux/mm.h>
-
+#include "core.h"
 #include "row.h"
 
 /* The size of a piece of memory that is asked for at once. */

@@ -3,8 +3,6 @@
 #ifndef SHIM_LINUX_SLAB_H
 #define SHIM_LINUX_SLAB_H
 
-#include <linux/gfp.h>
-
 void *alloc_pages_exact(size_t size, gfp_t gfp);
 void free_pages_exact(void *pages, size_t size);
 void *kvcalloc(size_t n, size_t size, gfp_t gfp);

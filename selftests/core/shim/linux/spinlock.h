@@ -8,10 +8,6 @@
 
 #include <pthread.h>
 
-#include <linux/types.h>
-
-#include "../shim.h"
-
 typedef struct {
 	pthread_mutex_t	mutex;
 	const int	*owner;
@@ -51,6 +47,11 @@ static inline void spin_unlock(spinlock_t *lock)
 #define might_sleep() do {						\
 	if (shim_locks_held)						\
 		shim_bug("may sleep with a lock held", __FILE__, __LINE__); \
+} while (0)
+
+#define lockdep_assert_held(lock) do {					\
+	if (!spin_is_mine(lock))					\
+		shim_bug("lock not held", __FILE__, __LINE__);		\
 } while (0)
 
 #endif /* SHIM_LINUX_SPINLOCK_H */

@@ -3,10 +3,6 @@
 #ifndef TW_LINUX_SLAB_H
 #define TW_LINUX_SLAB_H
 
-#include <stdlib.h>
-
-#include <linux/gfp.h>
-
 static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 {
 	(void)gfp;

@@ -24,6 +24,4 @@ static inline void spin_unlock(spinlock_t *lock)
 	pthread_mutex_unlock(&lock->mutex);
 }
 
-#define might_sleep()	do { } while (0)
-
 #endif /* TW_LINUX_SPINLOCK_H */

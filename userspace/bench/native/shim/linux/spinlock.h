@@ -6,8 +6,6 @@
 #ifndef BENCH_LINUX_SPINLOCK_H
 #define BENCH_LINUX_SPINLOCK_H
 
-#include <linux/types.h>
-
 typedef struct {
 	u32	held;
 } spinlock_t;
@@ -34,7 +32,5 @@ static inline void spin_unlock(spinlock_t *lock)
 {
 	smp_store_release(&lock->held, 0);
 }
-
-#define might_sleep()	do { } while (0)
 
 #endif /* BENCH_LINUX_SPINLOCK_H */
