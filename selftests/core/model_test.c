@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "dice.h"
-#include "generations.h"
 #include "ids.h"
 #include "main.h"
 #include "look.h"
@@ -957,6 +956,17 @@ static void number_deliveries(u32 index)
 	m.life[index].attempts = m.attempts;
 }
 
+/*
+ * P3: each life has the next generation, and none has generation 0. @handle: the handle of the
+ * life before, or 0 if there was none.
+ */
+static u32 next_generation(u64 handle)
+{
+	u32 next = handle ? (handle >> 32) + 1 : m.ring.first_generation;
+
+	return next ?: 1;
+}
+
 static void register_one(const struct tw_now *now, u32 key,
 			 const struct tw_deadline *deadline,
 			 const struct period *period)
@@ -979,7 +989,7 @@ static void register_one(const struct tw_now *now, u32 key,
 	index = (u32)handle;
 	CHECK(index < m.setup.max_tokens && m.life[index].state == NONE,
 	      "token %u is given twice", index);
-	CHECK_EQ(handle >> 32, next_generation(&m.ring, m.life[index].handle));
+	CHECK_EQ(handle >> 32, next_generation(m.life[index].handle));
 	life_begins(handle, key, cookie, deadline, period);
 	if (m.setup.lease)
 		number_deliveries(index);
@@ -1985,6 +1995,15 @@ static void run_steps(u64 last)
 		check_all();
 		check_at = step + 100 + m.ring.levels.lists.nr / 16 + m.nr_live / 4;
 	}
+}
+
+/* Returns a ring's first generation, which is 0 or shortly before a new bit or a wrap. */
+static u32 pick_generation(void)
+{
+	if (once(2))
+		return 0;
+
+	return (once(2) ? U32_MAX : U16_MAX) - below(4);
 }
 
 static struct tw_ring_setup pick_setup(u32 slots, u64 nr)
