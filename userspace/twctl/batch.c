@@ -4,8 +4,8 @@
  * order. The lines that one read brings are carried out together, and their answers are
  * written before the next read.
  */
-#include "request.h"
 #include "scan.h"
+#include "twctl.h"
 
 #define MOST_LINES	1024
 #define BUFFER		(64 << 10)

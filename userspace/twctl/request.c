@@ -6,8 +6,8 @@
  */
 #include <json-c/json.h>
 
-#include "request.h"
 #include "scan.h"
+#include "twctl.h"
 
 /* The words of a line: a verb, its arguments and options; some times have several words. */
 #define MOST_WORDS	32

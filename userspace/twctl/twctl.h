@@ -352,7 +352,14 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 void op_put(struct out *out, const struct wheel *wheel,
 	    const struct timewheel_op *op, bool has_id);
 
-/* Figures (figures.c, due.c), also in Prometheus' format (prometheus.c) */
+/* Operations from lines of input (request.c) */
+
+bool request_is_json(const char *line);
+
+/* Changes @line, which has a word. Returns false if it is wrong: see times_wrong(). */
+bool request_parse(struct timewheel_op *op, struct wheel *wheel, char *line);
+
+/* Figures (figures.c), also in Prometheus' format (prometheus.c) */
 
 /* @info.slots: 0 when there are no figures. */
 struct stats {
