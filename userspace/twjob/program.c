@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs a program of another package with the verb and its options and arguments. The package
- * is separate, as it needs a library that nothing else here needs.
+ * web, and work with --url: runs a program of another package with the verb and its options and
+ * arguments. The package is separate, as it needs a library that nothing else here needs.
  */
 #include "twjob.h"
 
@@ -30,4 +30,9 @@ __noreturn void program_run(const char *program, const char *package,
 		die(STATUS_FAILED, "there is no %s: on Debian 'apt install %s' gets it", program,
 		    package);
 	die(STATUS_FAILED, "%s: %s", program, strerror(errno));
+}
+
+enum status verb_web(const struct args *args)
+{
+	program_run("twjob-web", "timewheel-web", args);
 }
