@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # served.py OUTPUT JOBS: kills a node that owned so many jobs, each with a key and a body of
-# 100 bytes, due in an hour or later. From then on a program puts a job at the other node
-# every 20 ms, which is due at once, and a worker takes it there. Prints how long these jobs
-# wait, and when the other node owns all jobs. The script "takeover" calls this.
+# 100 bytes, of which one in 1000 is due, and the others in an hour or later. From then on a
+# program puts a job at the other node every 20 ms, which is due at once, and a worker takes it
+# there, as well as the dead node's jobs that are due. Prints when the latter came, how long the
+# former waited, and when the other node owns all jobs. The script "takeover" calls this.
 import pathlib
 import signal
 import sys
@@ -23,13 +24,15 @@ first = dead("TW.PUT", "q", "x", "IN", 3600)
 assert eventually(lambda: isinstance(node("TW.GET", "q", first), list), 3)
 owner = sql("select node from timewheel.job")
 sql(f"""insert into timewheel.job (id, queue, node, due, size, key, body)
-	select 1000000 + i, queue, node, due + i, 180, ('order-' || i)::bytea,
-	repeat('x', 100)::bytea from timewheel.job, generate_series(1, {jobs}) i""")
+	select 1000000 + i, queue, node, case when i % 1000 = 0 then 0 else due + i end, 180,
+	('order-' || i)::bytea, repeat('x', 100)::bytea
+	from timewheel.job, generate_series(1, {jobs}) i""")
 sql("vacuum analyze timewheel.job")
 dead.stop(signal.SIGKILL)
 begin = time.monotonic()
+lease = int(sql(f"select until from timewheel.node_lease where node = {owner}")) / 1000
 stop = False
-puts, waits = [], []
+puts, waits, taken_over = [], [], []
 
 
 def put():
@@ -45,7 +48,10 @@ def work():
     client = Client(node.path)
     while not stop or len(waits) < len(puts):
         for job in client("TW.TAKE", "q", "BLOCK", 1000) or []:
-            waits.append(time.monotonic() - float(job[6]))
+            if job[6][:1] == b"x":
+                taken_over.append(time.time() - lease)
+            else:
+                waits.append(time.monotonic() - float(job[6]))
             assert client("TW.ACK", "q", job[2]) == 1
 
 
@@ -62,6 +68,9 @@ whole = time.monotonic() - begin
 stop = True
 for thread in threads:
     thread.join()
+assert len(taken_over) == jobs // 1000, len(taken_over)
+print(f"the {jobs // 1000} jobs that were due came {taken_over[0]:.1f} to {taken_over[-1]:.1f} s "
+      "after the end of the dead node's lease")
 print(f"all {jobs} jobs with another node after {whole:.0f} s")
 for what, times in (("answers to PUT", puts), ("from PUT to TAKE", waits)):
     times.sort()
