@@ -376,25 +376,35 @@ def rows_read(index):
                    f" where indexrelname = '{index}'").strip())
 
 
+def add_dead(count, due, more=""):
+    """Adds a dead node with so many jobs. No node has their queue: they stay in the inbox."""
+    sql("begin;"
+        " insert into timewheel.node overriding system value values (99, 'dead', 1);"
+        " insert into timewheel.node_lease values (99, 1);"
+        " insert into timewheel.job (id, queue, node, due, size, body)"
+        f"  select i, 999, 99, timewheel.now() + {due}, 65, 'x'"
+        f"  from generate_series(1000000, {1000000 + count - 1}) i;"
+        f" {more} commit; analyze timewheel.job")
+
+
+def remove_dead():
+    sql("delete from timewheel.job where queue = 999; delete from timewheel.node where id = 99;"
+        " delete from timewheel.node_lease where node = 99")
+
+
 @test("what is done slice by slice reads each row a few times only, and metrics few")
 def _():
     sql("insert into timewheel.rule select i, '', '', 0, 0, false, 0, 0, false, 0"
         " from generate_series(1, 30000) i; analyze timewheel.rule")
     before, rules_before = rows_read("job_pkey"), rows_read("rule_pkey")
     same(a.metric("rules"), 30000)
-    sql("begin;"
-        " insert into timewheel.node overriding system value values (99, 'dead', 1);"
-        " insert into timewheel.node_lease values (99, 1);"
-        # No node has this queue: the jobs stay in the inbox. The last job is due soon.
-        " insert into timewheel.job (id, queue, node, due, size, body)"
-        "  select i, 999, 99, timewheel.now() + 300000 + 3600000 * (i < 1039999)::int, 65, 'x'"
-        "  from generate_series(1000000, 1039999) i;"
+    # The last job is due soon.
+    add_dead(40000, "300000 + 3600000 * (i < 1039999)::int",
         " create table public.moved (id bigint, nth bigserial);"
         " create function note_move() returns trigger language plpgsql as"
         "  'begin insert into public.moved values (old.id); return null; end';"
         " create trigger note_move after update on timewheel.job for each row"
-        "  when (old.node = 99) execute function note_move();"
-        " commit; analyze timewheel.job")
+        "  when (old.node = 99) execute function note_move();")
     assert eventually(lambda: sql(
         "select count(*) from timewheel.job where node = 99") == "0", 20)
     same(sql("select id from moved order by nth limit 1"), "1039999")
@@ -404,8 +414,34 @@ def _():
     print(f"# {read} of 40000 rows read")
     assert read < 120000
     same(rows_read("rule_pkey") - rules_before, 10000)
-    sql("delete from timewheel.job where queue = 999; delete from timewheel.rule")
+    remove_dead()
+    sql("delete from timewheel.rule")
     same(a.metric("rules"), 0)
+
+
+@test("nodes that work on one dead node in turns go on from where they were")
+def _():
+    # Between two slices another node has the row of the dead one, again and again.
+    add_dead(50000, 3600000)
+    stop = threading.Event()
+
+    def take_turns():
+        other = Sql()
+        while not stop.is_set():
+            other("begin; select from timewheel.node where id = 99 for update;"
+                  " select pg_sleep(0.02); commit")
+            time.sleep(0.02)
+
+    turns = threading.Thread(target=take_turns)
+    turns.start()
+    begin = time.monotonic()
+    moved = eventually(lambda: sql("select exists (select from timewheel.job"
+                                   " where queue = 999 and node is null)") == "t", 60)
+    print(f"# after {time.monotonic() - begin:.1f} s")
+    stop.set()
+    turns.join()
+    remove_dead()
+    assert moved
 
 
 def puts_until_full(queue, most=5000, body="x"):

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../keep.h"
 #include "../verbs.h"
@@ -25,6 +26,8 @@
 #define WANTED		3000
 /* A clock that has been set forward by more than this many ms would make tokens late. */
 #define SET_FORWARD	100
+/* The progress with this many dead nodes is remembered. */
+#define MAX_DEAD	16
 /* A job that could not be given away comes again after this many ms. */
 #define LATER		1000
 
@@ -38,11 +41,17 @@ static struct {
 	bool again;		/* there is more to do */
 	uint64_t commits;	/* the duration of all commits up to the end of the last turn */
 	bool dead;		/* another node's lease is over */
+	/*
+	 * The progress with a node whose lease is over stays while other nodes work on that node,
+	 * and this node works on other ones.
+	 */
 	struct emptied {
-		int64_t node;	/* the node whose lease is over; 0: none */
+		int64_t node;	/* 0: this entry is free */
 		int64_t after;	/* it has no job up to this number that is due soon */
 		bool soon;	/* it has no job at all that is due soon */
-	} emptied;
+		bool told;
+	} emptied[MAX_DEAD];
+	unsigned int next_emptied;
 	/* This transaction has locked the row of a node whose lease is over. */
 	struct locker {
 		int64_t number;	/* 0: there is no such transaction */
@@ -210,11 +219,16 @@ static int run_turn(PGresult **rows)
 	return result ?: take_in(&ours, &theirs);
 }
 
-/* The lease should have ended at @until. @until is 0 if the node has ended the lease itself. */
-static void tell_takeover(int64_t dead, int64_t count, int64_t until)
+/*
+ * Tells of a takeover once, because it may have thousands of slices. The lease should have ended
+ * at @until. @until is 0 if the node has ended the lease itself.
+ */
+static void tell_takeover(struct emptied *dead, int64_t until)
 {
-	say("the lease of node %lld is over: %lld of its jobs go to others",
-	    (long long)dead, (long long)count);
+	if (!dead->told)
+		say("the lease of node %lld is over: its jobs go to others",
+		    (long long)dead->node);
+	dead->told = true;
 	if (until)
 		member_note_takeover(now_ms() - until + MEMBER_LEASE);
 }
@@ -272,7 +286,7 @@ static void note_locker(int64_t number, struct bytes holder)
 	node.locker.said = true;
 }
 
-static int fence(struct emptied *dead)
+static int fence(int64_t *dead)
 {
 	PGresult *rows;
 	int result;
@@ -280,12 +294,28 @@ static int fence(struct emptied *dead)
 	pg_number(member_id());
 	pg_number(member_age() > MEMBER_LEASE);
 	result = pg_ask(FENCE_NODE, &rows);
-	if (!result && pg_int(rows, 0, 0) != dead->node)
-		*dead = (struct emptied) { .node = pg_int(rows, 0, 0) };
-	if (!result)
+	if (!result) {
+		*dead = pg_int(rows, 0, 0);
 		note_locker(pg_int(rows, 0, 1), pg_blob(rows, 0, 2));
+		/* No dead node has jobs any more, not even a node whose row is locked. */
+		if (!*dead && PQgetisnull(rows, 0, 2))
+			memset(node.emptied, 0, sizeof(node.emptied));
+	}
 	PQclear(rows);
 	return result;
+}
+
+/* Returns the progress with a dead node. */
+static struct emptied *progress_with(int64_t dead)
+{
+	struct emptied *oldest = &node.emptied[node.next_emptied % MAX_DEAD];
+
+	for (int i = 0; i < MAX_DEAD; i++)
+		if (node.emptied[i].node == dead)
+			return &node.emptied[i];
+	node.next_emptied++;
+	*oldest = (struct emptied) { .node = dead };
+	return oldest;
 }
 
 /*
@@ -295,21 +325,27 @@ static int fence(struct emptied *dead)
  */
 static void empty_dead(void)
 {
-	struct emptied dead = node.emptied;
-	int64_t count = 0, until = 0;
-	int result = turn_begin() ?: turn_result(fence(&dead));
+	int64_t id = 0, count = 0, until = 0;
+	int result = turn_begin() ?: turn_result(fence(&id));
+	struct emptied *progress, dead;
 
+	if (result || !id) {
+		turn_end();
+		return;
+	}
+	progress = progress_with(id);
+	dead = *progress;
 	/* Jobs that are due soon are taken in before the other jobs are in the inbox. */
-	if (!result && dead.node && !(dead.soon && node.again))
+	if (!(dead.soon && node.again))
 		turn_result(dead.soon ? empty_rest(&dead, &count, &until) :
 					empty_soon(&dead, &count, &until));
 	if (turn_end())
 		return;
 	/* The other jobs may be locked. They are looked at a second later. */
-	node.again |= dead.node && (count || !node.emptied.soon);
-	node.emptied = dead;
+	node.again |= count || !progress->soon;
 	if (count)
-		tell_takeover(dead.node, count, until);
+		tell_takeover(&dead, until);
+	*progress = dead;
 }
 
 static void drop(struct queue *queue)
@@ -402,7 +438,7 @@ static void run_slice(void)
 		if (node.dead)
 			empty_dead();
 		else
-			node.emptied = (struct emptied) { };
+			memset(node.emptied, 0, sizeof(node.emptied));
 	}
 	PQclear(rows);
 }
