@@ -62,6 +62,9 @@ static const struct event {
 
 	{ "two_nodes_dead", "bed cut $n $m; bed kill $n $m; sleep 15; bed mend $n $m\n"
 		"bed start $n $m", TAKEOVER_MS },
+	/* A node and the primary are often on one machine. */
+	{ "node_and_primary_dead", "bed cut $n $p; bed kill $n $p; bed failover; sleep 10\n"
+		"bed mend $n $p; bed start $n; bed rejoin $p" },
 	{ "node_killed", "bed kill $n; sleep $(($t / 8)); bed start $n", TAKEOVER_MS },
 	{ "node_stopped", "bed stop $n; sleep 30; bed go $n" },
 	{ "node_cut", "bed cut $n; sleep $(($t + 5)); bed mend $n" },
