@@ -44,12 +44,19 @@ def put():
         time.sleep(0.02)
 
 
+def note_taken_over():
+    taken_over.append(time.time() - lease)
+    if len(taken_over) == jobs // 1000:
+        print(f"the {jobs // 1000} jobs that were due came {taken_over[0]:.1f} to "
+              f"{taken_over[-1]:.1f} s after the end of the dead node's lease", flush=True)
+
+
 def work():
     client = Client(node.path)
     while not stop or len(waits) < len(puts):
         for job in client("TW.TAKE", "q", "BLOCK", 1000) or []:
             if job[6][:1] == b"x":
-                taken_over.append(time.time() - lease)
+                note_taken_over()
             else:
                 waits.append(time.monotonic() - float(job[6]))
             assert client("TW.ACK", "q", job[2]) == 1
@@ -69,8 +76,6 @@ stop = True
 for thread in threads:
     thread.join()
 assert len(taken_over) == jobs // 1000, len(taken_over)
-print(f"the {jobs // 1000} jobs that were due came {taken_over[0]:.1f} to {taken_over[-1]:.1f} s "
-      "after the end of the dead node's lease")
 print(f"all {jobs} jobs with another node after {whole:.0f} s")
 for what, times in (("answers to PUT", puts), ("from PUT to TAKE", waits)):
     times.sort()
