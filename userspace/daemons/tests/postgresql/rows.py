@@ -422,18 +422,20 @@ def _():
 @test("nodes that work on one dead node in turns go on from where they were")
 def _():
     # Between two slices another node has the row of the dead one, again and again.
-    add_dead(50000, 3600000)
-    stop = threading.Event()
+    begun, stop = threading.Event(), threading.Event()
 
     def take_turns():
         other = Sql()
         while not stop.is_set():
             other("begin; select from timewheel.node where id = 99 for update;"
                   " select pg_sleep(0.02); commit")
+            begun.set()
             time.sleep(0.02)
 
     turns = threading.Thread(target=take_turns)
     turns.start()
+    begun.wait()
+    add_dead(50000, 3600000)
     begin = time.monotonic()
     moved = eventually(lambda: sql("select exists (select from timewheel.job"
                                    " where queue = 999 and node is null)") == "t", 60)
