@@ -10,7 +10,7 @@
  * J4	kill -9 at any moment; what workers hold stays theirs if the service manager has
  *	the wheel's file
  * J6	answers, store and wheel agree; and workers have no more jobs of a queue than its LIMIT,
- *	or of a group than its GROUPLIMIT
+ *	or of a group than its GROUPLIMIT, and get no more of a queue than its RATE
  *
  * A command whose connection ended before its answer may have been carried out or not. TW_SCALE
  * scales the number of kills, and the number of threads up to 64.
@@ -25,6 +25,7 @@
 #define KILLS		8	/* and one more kill after each fourth one */
 #define UPGRADES	3
 #define HELD		5
+#define SETTINGS	"LEASE %.1f TRIES %d LIMIT %d RATE %d %d GROUPLIMIT %d KEEPDONE %s"
 
 /* Checks that all jobs are listed. */
 static void compare_lists(struct __test_metadata *_metadata, struct client *client)
@@ -218,6 +219,7 @@ static void note_end(bool is_killed)
 	pthread_mutex_lock(&ledger);
 	kills += is_killed;
 	lives++;
+	life_begun = mono();
 	pthread_mutex_unlock(&ledger);
 }
 
@@ -327,13 +329,15 @@ static void create_queues(struct __test_metadata *_metadata, double seconds)
 	redisContext *client = must_connect();
 
 	lease = seconds * 1000000;
+	life_begun = mono();
 	for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
+		struct queue *queue = &queues[i];
 		char line[128];
 
-		snprintf(line, sizeof(line),
-			 "TW.CREATE %s LEASE %.1f TRIES %d LIMIT %d GROUPLIMIT %d KEEPDONE %s",
-			 queues[i].name, seconds, queues[i].tries, queues[i].all.limit,
-			 GROUP_LIMIT, queues[i].keep_done ?: "0");
+		queue->rate *= crowd(WORKERS);
+		snprintf(line, sizeof(line), "TW.CREATE %s " SETTINGS, queue->name, seconds,
+			 queue->tries, queue->all.limit, queue->rate,
+			 queue->rate ? RATE_SPAN : 0, GROUP_LIMIT, queue->keep_done ?: "0");
 		SAYS("OK", client, line);
 	}
 	redisFree(client);
@@ -362,6 +366,16 @@ static void under_load(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *
 		pthread_join(self->workers[i], NULL);
 }
 
+/* All ends of the daemon have left the rates, which would make the end of the jobs take long. */
+static void end_rates(struct __test_metadata *_metadata, struct client *client)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
+		EXPECT_EQ(queues[i].rate, figure(client->connection, queues[i].name, "rate"));
+		SAYS("OK", client->connection, "TW.CREATE %s RATE 0 0", queues[i].name);
+		queues[i].rate = 0;
+	}
+}
+
 /* Ends the jobs that are left, and checks the ledger. */
 static void check_ledger(struct __test_metadata *_metadata)
 {
@@ -369,6 +383,7 @@ static void check_ledger(struct __test_metadata *_metadata)
 
 	ASSERT_TRUE(revive(&client));
 	compare_lists(_metadata, &client);
+	end_rates(_metadata, &client);
 	drain(_metadata, &client);
 	end_keys(&client);
 	for (size_t i = 0; i < ARRAY_SIZE(queues); i++)

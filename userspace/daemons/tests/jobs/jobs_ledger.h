@@ -26,6 +26,9 @@
 #define ROUNDING	20000
 /* Workers may have this many jobs of a queue with a LIMIT at once, and this many of a group. */
 #define MAX_LIMIT	4
+/* A queue with a RATE hands out so many jobs for each worker in this many s. */
+#define RATE		2
+#define RATE_SPAN	1
 #define GROUP_LIMIT	2
 #define GROUPS		3
 /* Done jobs are kept for this many s, which is longer than a test lasts. */
@@ -74,19 +77,23 @@ struct limited {
 
 /*
  * There are two queues, so that a take has a choice. In the first queue some jobs have groups. In
- * the second queue jobs get buried, workers have few jobs at once, and done jobs are kept.
+ * the second queue jobs get buried, workers have few jobs at once, which are handed out at a
+ * rate, and done jobs are kept.
  */
 static struct queue {
 	const char *name;
 	int tries;
 	struct limited all;
 	const char *keep_done;
+	int rate;
+	/* In the life @counted of the daemon so many jobs have been @handed out at least. */
+	int counted, handed;
 	/*
 	 * @paused and @drained: since when this has been certain. @was_drained: until when it was
 	 * possible.
 	 */
 	long long paused, drained, was_drained;
-} queues[] = { { "q" }, { "u", 3, { MAX_LIMIT }, KEPT } };
+} queues[] = { { "q" }, { "u", 3, { MAX_LIMIT }, KEPT, RATE } };
 
 static struct limited groups[GROUPS] = { { GROUP_LIMIT }, { GROUP_LIMIT }, { GROUP_LIMIT } };
 
@@ -151,7 +158,7 @@ struct call {
 enum wrong {
 	LOST, TWICE, NOT_THERE, OTHER_BODY, OTHER_TIME, EARLY, STUCK, SHARED, ROBBED, CHANGED,
 	TRIED, MISCOUNTED, FORGOTTEN,
-	PAUSED, DRAINED, CROWDED, KEPT_WRONGLY, LIES, STRANGE, WRONGS
+	PAUSED, DRAINED, CROWDED, HURRIED, KEPT_WRONGLY, LIES, STRANGE, WRONGS
 };
 
 static const char * const wrongs[] = {
@@ -162,6 +169,7 @@ static const char * const wrongs[] = {
 	"attempts miscounted", "its reason or options forgotten, or another's",
 	"handed out while paused", "put while drained",
 	"handed out while workers have as many as they may",
+	"handed out before the rate permits",
 	"told of as done though it is not, or not told of", "answers that contradict others",
 	"strange"
 };
@@ -169,7 +177,7 @@ static const char * const wrongs[] = {
 static pthread_mutex_t ledger = PTHREAD_MUTEX_INITIALIZER;
 static int entry_of_id[IDS];	/* the number of the entry plus 1 */
 static int next_entry, kills, lives, kicks_under_way, deliveries, in_doubt, stale;
-static long long kicks_answered, lease;
+static long long kicks_answered, lease, life_begun;
 static int wrong[WRONGS];
 
 /* Returns the time in us of one clock for all threads. */
@@ -674,6 +682,23 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 }
 
 /*
+ * A life of the daemon begins as after a rest. A take that was sent and answered in the same life
+ * has its jobs from this life.
+ */
+static inline void count_handed(struct queue *queue, const struct entry *entry,
+				const struct taken *taken, const struct asked *asked)
+{
+	if (!queue->rate || asked->life != lives)
+		return;
+	if (queue->counted != lives)
+		queue->handed = 0;
+	queue->counted = lives;
+	if (++queue->handed > queue->rate + (mono() - life_begun) * queue->rate /
+	    (RATE_SPAN * 1000000))
+		is_wrong(HURRIED, entry, "TAKE", taken->body);
+}
+
+/*
  * Each delivery is one attempt. Each life of the daemon may have ended with one more attempt
  * whose answer was lost. Only the wheel counts a first attempt, so a wheel of the process forgets
  * this attempt when the process is killed.
@@ -715,6 +740,7 @@ static inline struct entry *note_delivery(const struct taken *taken,
 		compare(entry, taken, asked);
 		count_attempt(entry, taken, asked);
 		hold(entry, taken, asked);
+		count_handed(entry->queue, entry, taken, asked);
 		note_id(entry, taken->id);
 		if (is_quiet(entry, asked->sent, 0)) {
 			note_exists(entry);
