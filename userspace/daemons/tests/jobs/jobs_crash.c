@@ -76,9 +76,10 @@ static const struct step {
 
 /*
  * With these settings a crash must leave room for the next job, and the queue keeps exactly the
- * done jobs.
+ * done jobs. From one start to the next the rate permits the takes of a life and the take that
+ * looks at the wheel, if the start is as after a rest.
  */
-#define SETTINGS	"TRIES 0 LIMIT 1 GROUPLIMIT 1 KEEPDONE 1000"
+#define SETTINGS	"TRIES 0 LIMIT 1 GROUPLIMIT 1 KEEPDONE 1000 RATE %d 604800"
 
 #define STEPS	((int)(sizeof(steps) / sizeof(*steps)))
 
@@ -136,10 +137,9 @@ static void *trace(void *unused)
 	return NULL;
 }
 
-/* Returns the state that TW.GET tells of a job, or NONE also if the job was never put. */
-static enum state state_of(redisContext *client, long long id)
+/* Returns the state that the answer to TW.GET or TW.GETKEY tells, and frees the answer. */
+static enum state state_in(redisReply *reply)
 {
-	redisReply *reply = id > 0 ? say(client, "TW.GET q %lld", id) : NULL;
 	enum state state = NONE;
 
 	if (reply && reply->type == REDIS_REPLY_ARRAY)
@@ -149,6 +149,12 @@ static enum state state_of(redisContext *client, long long id)
 	if (reply)
 		freeReplyObject(reply);
 	return state;
+}
+
+/* Returns the state of a job, or NONE also if the job was never put. */
+static enum state state_of(redisContext *client, long long id)
+{
+	return id > 0 ? state_in(say(client, "TW.GET q %lld", id)) : NONE;
 }
 
 /* Returns the answer to a command, or to the last command of a transaction. */
@@ -223,6 +229,30 @@ static int live(redisContext *client, long long *id)
 	return i;
 }
 
+/* Counts the commands with this word before a step. */
+static int count_before(int step, const char *word)
+{
+	int count = 0;
+
+	for (int i = 0; i < step; i++)
+		count += !!strstr(steps[i].command, word);
+	return count;
+}
+
+/* Returns how many jobs are handed out from one start to the next at most. */
+static int rate(void)
+{
+	return count_before(STEPS, "TW.TAKE") + 1;
+}
+
+/* Tells whether the job of a step has the key "key". */
+static bool is_keyed(int step)
+{
+	while (!strstr(steps[step].command, "TW.PUT"))
+		step--;
+	return strstr(steps[step].command, "KEY key");
+}
+
 FIXTURE(crash) {
 	pid_t daemon;
 	int done;
@@ -231,10 +261,12 @@ FIXTURE(crash) {
 FIXTURE_SETUP(crash)
 {
 	redisContext *client;
+	char settings[80];
 
 	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
-	self->daemon = start_fresh("", SETTINGS);
+	snprintf(settings, sizeof(settings), SETTINGS, rate());
+	self->daemon = start_fresh("", settings);
 	client = must_connect();
 	SAYS("OK", client, "TW.CREATE other");
 	redisFree(client);
@@ -257,15 +289,6 @@ static long long only_job(redisContext *client)
 	if (reply)
 		freeReplyObject(reply);
 	return id;
-}
-
-static int acks_before(int step)
-{
-	int acks = 0;
-
-	for (int i = 0; i < step; i++)
-		acks += !!strstr(steps[i].command, "TW.ACK");
-	return acks;
 }
 
 /* Returns the number of jobs that the daemon says are done. */
@@ -330,8 +353,14 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 		       names[found], names[before], names[then]);
 	}
 	/* The daemon tells of a done job if, and only if, the ACK has been carried out. */
-	self->done += acks_before(found == before ? step : MIN(step + 1, STEPS));
+	self->done += count_before(found == before ? step : MIN(step + 1, STEPS), "TW.ACK");
 	EXPECT_EQ(self->done, done(client)) {
+		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
+	}
+	/* The key of the job is known as long as the job, also if the job is done. */
+	EXPECT_TRUE(comes_to(client, NULL, "loading", 0));
+	EXPECT_EQ(is_keyed(MIN(step, STEPS - 1)) ? found : NONE,
+		  state_in(say(client, "TW.GETKEY q key"))) {
 		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
 	}
 	/* The wheel has the job in the same state. */
@@ -348,6 +377,7 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 		SAYS("1", client, "TW.DELETE q %lld", id);
 	EXPECT_EQ(0, figure(client, "q", "jobs"));
 	EXPECT_EQ(0, figure(client, "q", "bytes"));
+	EXPECT_EQ(rate(), figure(client, "q", "rate"));
 	redisFree(client);
 	return step < STEPS;
 }
