@@ -10,6 +10,7 @@
 #include "jobs_disk.h"
 
 #define JOBS		500
+#define RATES		50
 #define VERSIONS	12
 #define BATCH		6
 #define MAX_BODY	30000
@@ -25,12 +26,12 @@ enum command {
 /*
  * A version tells what a job is after the change of this number. @by is the command of the
  * change, or NONE. @together: all changes of the batch are there, or none. @done: a worker has
- * done the job, which the daemon tells.
+ * done the job, which the daemon tells. @unique: its key stays known then.
  */
 struct version {
 	int change;
 	enum command by;
-	bool gone, buried, failed, together, options, done;
+	bool gone, buried, failed, together, options, done, unique;
 	long long due;		/* ms, 0: not known */
 	unsigned int body;
 };
@@ -42,6 +43,9 @@ static struct job {
 } jobs[JOBS];
 
 static int job_count, changes, wrong;
+
+/* Some changes give the queue a RATE, which is the number of the change. */
+static int rates[RATES], rate_count;
 
 /* Says what is wrong, but says it for a few jobs only. */
 __attribute__((__format__(printf, 1, 2)))
@@ -282,11 +286,17 @@ static inline void work_on_one(redisContext *client, int how)
 	struct job *job = new_job();
 	struct version *version = new_version(job, NONE);
 	struct taken taken;
+	redisReply *reply;
 
 	new_body(version);
 	version->due = now_ms(CLOCK_REALTIME) - 10;
-	job->id = number_of(say(client, "TW.PUT q %s AT %lld",
-				body_of(version->body), version->due));
+	version->unique = how % 3 == 2;
+	reply = say(client, version->unique ? "TW.PUT q %s KEY key-%d AT %lld UNIQUE 604800" :
+		    "TW.PUT q %s KEY key-%d AT %lld", body_of(version->body),
+		    (int)(job - jobs), version->due);
+	need(reply && reply->type == REDIS_REPLY_ARRAY, "a put");
+	job->id = reply->element[0]->integer;
+	freeReplyObject(reply);
 	disk_mark(changes);
 	take_it(client, job, &taken);
 	version = new_version(job, NONE);
@@ -310,25 +320,35 @@ static inline void work_on_one(redisContext *client, int how)
 		take_it(client, job, &taken);
 		version = new_version(job, NONE);
 	}
-	version->gone = true;
+	version->gone = !version->unique;
+	version->due = 0;
 	version->done = true;
 	answers(client, "1", "TW.ACK q %s", taken.receipt);
 }
 
-/* Tells whether the answer of TW.GET shows this version. */
+static inline void set_rate(redisContext *client)
+{
+	need(rate_count < RATES, "too many rates");
+	rates[rate_count++] = ++changes;
+	answers(client, "OK", "TW.CREATE q RATE %d 604800", changes);
+}
+
+/* Tells whether the answer of TW.GETKEY shows this version. */
 static inline bool is_version(const redisReply *reply, const struct version *version)
 {
+	const char *body = version->done ? "" : body_of(version->body);
 	redisReply **field = reply->element;
 
 	if (reply->type == REDIS_REPLY_NIL || version->gone)
 		return reply->type == REDIS_REPLY_NIL && version->gone;
 	return reply->type == REDIS_REPLY_ARRAY &&
-	       reply->elements == (version->failed ? 16 : 12) +
+	       reply->elements == (version->failed ? 16 : 12) + (version->unique ? 2 : 0) +
 				  (version->options ? TOLD_OPTIONS : 0UL) &&
 	       (!version->failed || !strcmp(field[15]->str, "why")) &&
 	       field[11]->str && !strcmp(field[3]->str, "buried") == version->buried &&
+	       !strcmp(field[3]->str, "done") == version->done &&
 	       (!version->due || field[5]->integer == version->due) &&
-	       !strcmp(field[11]->str, body_of(version->body));
+	       !strcmp(field[11]->str, body);
 }
 
 /*
@@ -380,13 +400,25 @@ static inline void check_done(redisContext *client, int from, int to, const char
 		freeReplyObject(reply);
 }
 
+/* Checks that the queue has the rate that it had at that time, or one that was under way. */
+static inline void check_rate(redisContext *client, int from, int to, const char *when)
+{
+	int rate = figure(client, "q", "rate"), least = 0;
+
+	for (int i = 0; i < rate_count && rates[i] <= from; i++)
+		least = rates[i];
+	if (rate < least || rate > to)
+		complain("%s: the rate is %d, not %d to %d", when, rate, least, to);
+}
+
 /* Checks that all jobs are as they were at that time, and that there are no other jobs. */
 static inline void check_jobs(redisContext *client, int from, int to, const char *when)
 {
 	int there = 0, together[2] = { };
 
+	need(comes_to(client, NULL, "loading", 0), "the load of the jobs");
 	for (int i = 0; i < job_count; i++)
-		redisAppendCommand(client, "TW.GET q %lld", jobs[i].id);
+		redisAppendCommand(client, "TW.GETKEY q key-%d", i);
 	for (int i = 0; i < job_count; i++) {
 		const struct version *version;
 		redisReply *reply = NULL;
@@ -402,6 +434,7 @@ static inline void check_jobs(redisContext *client, int from, int to, const char
 		freeReplyObject(reply);
 	}
 	check_done(client, from, to, when);
+	check_rate(client, from, to, when);
 	if (together[false] && together[true])
 		complain("%s: a transaction has %d of its changes, and lacks %d", when,
 			 together[true], together[false]);

@@ -74,6 +74,8 @@ static void work(FIXTURE_DATA(power) *self, int rounds)
 			complain("the change %d was not answered", changes);
 		if (i % 4 == 3)
 			work_on_one(self->client, i / 4);
+		if (i % 8 == 5)
+			set_rate(self->client);
 	}
 }
 
