@@ -13,6 +13,9 @@
 
 /* A header "*N" or "$N" has at most this many bytes with its end. */
 #define MAX_HEADER	32
+/* A password on a line has this before it, and at most this many bytes with it. */
+#define LINE_BEGIN	"AUTH \""
+#define MAX_LINE	1024
 
 char *buffer_reserve(struct buffer *buffer, size_t length)
 {
@@ -107,6 +110,25 @@ static enum resp_found parse_argument(struct bytes in, size_t max,
 	return end[0] == '\r' && end[1] == '\n' ? RESP_COMMAND : RESP_WRONG;
 }
 
+/* eredis sends its password on a line, and all else as an array: AUTH "password". */
+static enum resp_found parse_line(struct bytes in, struct resp_parsed *parsed,
+				  struct command *command)
+{
+	size_t begin = strlen(LINE_BEGIN);
+	const char *end;
+
+	if (memcmp(in.data, LINE_BEGIN, in.length < begin ? in.length : begin))
+		return RESP_WRONG;
+	end = in.length > begin ? memmem(in.data + begin, in.length - begin, "\"\r\n", 3) : NULL;
+	if (!end)
+		return in.length < MAX_LINE ? RESP_PARTIAL : RESP_WRONG;
+	command->argc = 2;
+	command->argv[0] = (struct bytes) { in.data, strlen("AUTH") };
+	command->argv[1] = (struct bytes) { in.data + begin, end - in.data - begin };
+	parsed->used = end + 3 - in.data;
+	return RESP_COMMAND;
+}
+
 struct resp_parsed resp_parse(struct bytes in, size_t max,
 			      struct command *command)
 {
@@ -120,6 +142,10 @@ struct resp_parsed resp_parse(struct bytes in, size_t max,
 			       in.data[1] == '\n' ? RESP_COMMAND : RESP_WRONG;
 		parsed.used = 2;
 		command->argc = 0;
+		return parsed;
+	}
+	if (in.length && in.data[0] == LINE_BEGIN[0]) {
+		parsed.found = parse_line(in, &parsed, command);
 		return parsed;
 	}
 	header = parse_header(in, 0, '*', MAX_ARGS, &count);

@@ -53,7 +53,7 @@ struct resp_parsed {
 
 /*
  * Parses the first command in @in. The command's arguments point into @in. An empty line has no
- * arguments.
+ * arguments. AUTH may also be a line of text.
  */
 struct resp_parsed resp_parse(struct bytes in, size_t max,
 			      struct command *command);

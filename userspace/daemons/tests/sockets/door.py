@@ -76,6 +76,24 @@ def _(daemon):
     same(right("PING"), "+PONG")
 
 
+@test("a password may be a line, which may come in parts, and no other command may")
+@with_daemon(OPEN, SECRET)
+def _(daemon):
+    client = Tcp()
+    for part in ("A", 'UTH "', PASSWORD[:3], PASSWORD[3:], '"', "\r", "\n"):
+        assert not has_answer(client)
+        client.socket.sendall(part.encode())
+    same(client.answer(), "+OK")
+    same(client("PING"), "+PONG")
+    client.socket.sendall(b'AUTH "wrong"\r\n')
+    assert client.answer().startswith("-WRONGPASS")
+    for line in ("PING", f"AUTH {PASSWORD}", "AUTHS", 'AUTH "' + "x" * 2000):
+        client = Tcp()
+        client.socket.sendall(f"{line}\r\n".encode())
+        assert client.answer().startswith("-ERR Protocol error"), line
+        assert not client.is_open()
+
+
 @test("before the password there are ten connections from an address, and a hundred in all")
 @with_daemon(OPEN, SECRET, "max-connections = 20")
 def _(daemon):
