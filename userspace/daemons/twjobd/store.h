@@ -203,6 +203,8 @@ struct store {
 	int (*begin)(void);
 	int (*commit)(struct bytes list);
 	void (*roll_back)(void);
+	/* Ends what @get and @body have begun since the last turn. May be NULL. */
+	void (*end_reading)(void);
 	/*
 	 * Within a turn @back undoes all changes since @mark, and @keep keeps them. Both end the
 	 * mark. NULL: the store can undo only whole turns.

@@ -33,6 +33,7 @@ static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the list of the last commit was not empty */
 static bool complained;	/* an error has been told since the last commit */
+static bool reading;	/* what is read outside of turns has one transaction */
 
 static sqlite3_stmt *statements[STATEMENTS];
 
@@ -79,14 +80,34 @@ static void bind_bytes(sqlite3_stmt *statement, int parameter,
 			    bytes.length, SQLITE_STATIC);
 }
 
-/* Carries out a statement that gives no rows. */
+static void end_reading(void)
+{
+	if (!reading)
+		return;
+	reading = false;
+	sqlite3_step(statements[COMMIT]);
+	sqlite3_reset(statements[COMMIT]);
+}
+
+/* Carries out a statement that gives no rows. A change is no part of what has been read before. */
 static int run(sqlite3_stmt *statement)
 {
-	int result = sqlite3_step(statement) == SQLITE_DONE ? 0 :
-		     failed(sqlite3_sql(statement));
+	int result;
 
+	end_reading();
+	result = sqlite3_step(statement) == SQLITE_DONE ? 0 : failed(sqlite3_sql(statement));
 	sqlite3_reset(statement);
 	return result;
+}
+
+/*
+ * Each transaction locks the file, which takes longer than to read a job. So jobs that are read
+ * one after another share a transaction, which end_reading() ends.
+ */
+static void begin_reading(void)
+{
+	if (sqlite3_get_autocommit(db))
+		reading = !run(statements[READ]);
 }
 
 /*
@@ -715,8 +736,10 @@ static int take_held(void (*each)(const struct held *held))
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	sqlite3_stmt *statement = BOUND(GET, id);
-	int result = find(statement);
+	int result;
 
+	begin_reading();
+	result = find(statement);
 	if (!result)
 		read_job(statement, job);
 	sqlite3_reset(statement);
@@ -726,6 +749,7 @@ static int get_job(int64_t id, bool change, struct job *job)
 static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
 		    void *arg)
 {
+	begin_reading();
 	return with_blob(BOUND(GET_BODY, id), use, arg);
 }
 
@@ -774,6 +798,7 @@ static void tidy(void)
 {
 	int64_t unused, pages;
 
+	end_reading();
 	if (disk_is_full())
 		housekeep("pragma wal_checkpoint(truncate)");
 	/* The file shrinks only when the log is written back. */
@@ -792,6 +817,7 @@ const struct store store_sqlite = {
 	.begin = begin_turn,
 	.commit = commit_turn,
 	.roll_back = roll_back,
+	.end_reading = end_reading,
 	.mark = set_mark,
 	.back = go_back,
 	.keep = keep_marked,

@@ -71,7 +71,7 @@ static const char schema[] =
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
 enum statement {
-	BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
+	READ, BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
 	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
 	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
@@ -85,6 +85,7 @@ enum statement {
 };
 
 static const char * const texts[STATEMENTS] = {
+	[READ] = "begin",
 	[BEGIN] = "begin immediate",
 	[COMMIT] = "commit",
 	[ROLL_BACK] = "rollback",

@@ -239,6 +239,8 @@ int turn_end(void)
 		return -EAGAIN;
 	}
 	error = turn.begun ? commit() : turn.error;
+	if (store->end_reading)
+		store->end_reading();
 	LIST_FOREACH(queue, &queues, next)
 		queue->unsettled = false;
 	begin_anew();
