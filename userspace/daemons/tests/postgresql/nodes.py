@@ -199,8 +199,9 @@ def _():
     other = Sql()
 
     def make_old():
+        # This lock permits changes of the row. It comes first, because nodes remove old rows soon.
+        other("begin; select n from timewheel.done order by n limit 1 for key share")
         sql("update timewheel.done set ended = 0 where n < (select max(n) from timewheel.done)")
-        other("begin; select n from timewheel.done order by n limit 1 for update")
 
     # Nodes end old done jobs by themselves, but an ACK ends two. Rows that a program has locked
     # are left.
