@@ -5,14 +5,13 @@
 # bytes as fast as they can. The script "steady" calls this, and tells what is printed.
 import multiprocessing
 import pathlib
-import re
 import socket
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "daemons/tests/postgresql"))
-from common import Client, Closed, Node, Sql, encoded, eventually, folder, init_database
+from common import (READY, Client, Closed, Node, Relay, Sql, encoded, eventually, init_database,
+                    results_in)
 
 SECONDS = int(sys.argv[2])
 # Each node has this many clients, each of which has this many jobs at a time.
@@ -50,39 +49,17 @@ def work(path, stop):
         add(ended, done)
 
 
-class Counter:
-    """Is between a node and the server. Counts round trips and statements by the answers."""
+class Counter(Relay):
+    """Counts round trips and statements by the answers."""
 
     def __init__(self):
         self.trips = self.statements = 0
-        path = folder / "counter"
-        path.mkdir()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path / ".s.PGSQL.5432"))
-        self.listener.listen()
-        self.where = f"postgresql:///postgres?host={path}&user=postgres"
-        self.start(self.accept)
+        super().__init__("counter")
 
-    def start(self, function, *args):
-        threading.Thread(target=function, args=args, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(folder / ".s.PGSQL.5432"))
-            self.start(self.forward, client, server, False)
-            self.start(self.forward, server, client, True)
-
-    def forward(self, source, target, counts):
-        try:
-            while data := source.recv(1 << 20):
-                if counts:
-                    self.trips += data.count(b"Z\0\0\0\5")
-                    self.statements += len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
-                target.sendall(data)
-        except OSError:
-            pass
+    def to_client(self, target, data):
+        self.trips += data.count(READY)
+        self.statements += results_in(data)
+        target.sendall(data)
 
 
 class Load:

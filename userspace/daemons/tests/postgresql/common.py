@@ -8,10 +8,12 @@ import calendar
 import collections
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -128,6 +130,53 @@ class Sql:
                 raise Closed
             lines.append(line)
         return "\n".join(lines)
+
+
+# The server is ready for the next question.
+READY = b"Z\0\0\0\5"
+
+
+def results_in(data):
+    """Returns how many statements the server tells that it has carried out."""
+    return len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
+
+
+class Relay:
+    """Listens in a folder as a server does, and forwards to the server and back."""
+
+    def __init__(self, name):
+        path = folder / name
+        path.mkdir()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path / ".s.PGSQL.5432"))
+        self.listener.listen()
+        self.where = f"postgresql:///postgres?host={path}&user=postgres"
+        self.start(self.accept)
+
+    def start(self, function, *args):
+        threading.Thread(target=function, args=args, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(folder / ".s.PGSQL.5432"))
+            self.start(self.forward, client, server, self.to_server)
+            self.start(self.forward, server, client, self.to_client)
+
+    def forward(self, source, target, say):
+        try:
+            while data := source.recv(65536):
+                say(target, data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def to_server(self, target, data):
+        target.sendall(data)
+
+    def to_client(self, target, data):
+        target.sendall(data)
 
 
 def eventually(check, seconds):

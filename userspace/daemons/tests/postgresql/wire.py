@@ -4,49 +4,19 @@
 # wire.py OUTPUT: tests two daemons on one database, see common.py. Between one of them and the
 # database is a program that forwards all bytes, and can stop this within a word. The database is
 # at PGHOST (see "server"). Prints TAP.
-import re
 import signal
-import socket
-import threading
 import time
 
-from common import (Client, Node, Sql, end, eventually, folder, init_database, same, take,
-                    test)
+from common import (READY, Client, Node, Relay, Sql, end, eventually, init_database, results_in,
+                    same, take, test)
 
 
-class Wire:
-    """Listens in a folder as a server does, and forwards to the server."""
-
+class Wire(Relay):
     def __init__(self):
         self.left = None        # the number of bytes that are still forwarded to the server
         self.replace = None     # this text replaces a text of the server
         self.executed = self.ended = 0  # statements, and transactions with such statements
-        path = folder / "wire"
-        path.mkdir()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path / ".s.PGSQL.5432"))
-        self.listener.listen()
-        self.where = f"postgresql:///postgres?host={path}&user=postgres"
-        self.start(self.accept)
-
-    def start(self, function, *args):
-        threading.Thread(target=function, args=args, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(folder / ".s.PGSQL.5432"))
-            self.start(self.forward, client, server, self.to_server)
-            self.start(self.forward, server, client, self.to_client)
-
-    def forward(self, source, target, say):
-        try:
-            while data := source.recv(65536):
-                say(target, data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+        super().__init__("wire")
 
     def to_server(self, target, data):
         if self.left is None:
@@ -59,9 +29,8 @@ class Wire:
             time.sleep(1)
 
     def to_client(self, target, data):
-        # The server's messages for a result and for "idle" begin like this.
-        self.executed += len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
-        self.ended += data.count(b"Z\0\0\0\5I")
+        self.executed += results_in(data)
+        self.ended += data.count(READY + b"I")
         if self.replace and self.replace[0] in data:
             data = data.replace(*self.replace)
             self.replace = None
