@@ -39,6 +39,14 @@ static u32 tw_next_number;		/* under the lock of tw_wheels */
 static struct tw_sums tw_ended;		/* of wheels that are gone */
 static struct dentry *tw_debugfs __ro_after_init;
 
+static DEFINE_MUTEX(tw_summing_lock);	/* one reader at a time sums wheels up; taken first */
+
+/* The sums that a reader makes, under tw_stats_lock. */
+static struct {
+	struct tw_sums	*sums;	/* NULL: no reader is at work */
+	unsigned long	next;	/* living wheels from this number on are not summed up yet */
+} tw_summing;
+
 #define TW_COUNTER(field)						\
 	{ #field, offsetof(struct timewheel_info, field) }
 
@@ -111,6 +119,9 @@ void tw_stats_remove(struct tw_wheel *wheel)
 	mutex_lock(&tw_stats_lock);
 	xa_erase(&tw_wheels, wheel->number);
 	tw_sums_add(&tw_ended, &info, wheel->lateness);
+	/* A reader that has not come to the wheel does not find it any more. */
+	if (tw_summing.sums && wheel->number >= tw_summing.next)
+		tw_sums_add(tw_summing.sums, &info, wheel->lateness);
 	mutex_unlock(&tw_stats_lock);
 }
 
@@ -235,21 +246,27 @@ static unsigned int tw_sums_fill(struct tw_sums *sums,
 	struct tw_wheel *wheel;
 	unsigned int n;
 
+	mutex_lock(&tw_summing_lock);
 	mutex_lock(&tw_stats_lock);
 	*sums = tw_ended;
+	tw_summing.sums = sums;
 	for (n = 0; (wheel = tw_wheels_from(&number)); n++, number++) {
 		struct timewheel_info info;
 
 		tw_wheel_info(wheel, &info);
 		tw_wheel_lateness(wheel, lateness);
-		mutex_unlock(&tw_stats_lock);
 		tw_sums_add(sums, &info, lateness);
 		sums->info.pending += info.pending;
 		sums->info.bytes += info.bytes;
+		tw_summing.next = number + 1;
+		mutex_unlock(&tw_stats_lock);
 		cond_resched();
 		mutex_lock(&tw_stats_lock);
 	}
+	tw_summing.sums = NULL;
+	tw_summing.next = 0;
 	mutex_unlock(&tw_stats_lock);
+	mutex_unlock(&tw_summing_lock);
 
 	return n;
 }

@@ -1290,18 +1290,38 @@ static void *make_large_wheels(void *arg)
 	return NULL;
 }
 
+#define LIVING	500
+
+/* Makes wheels that stay. */
+static void open_living(struct __test_metadata *_metadata, int *fds)
+{
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 4096, 4096 }));
+	for (int i = 0; i < LIVING; i++) {
+		fds[i] = TW_OPEN(O_RDWR);
+		ASSERT_EQ(0, tw_setup_manual(fds[i], 1, 1, 0));
+	}
+}
+
+static void close_living(const int *fds)
+{
+	for (int i = 0; i < LIVING; i++)
+		close(fds[i]);
+}
+
 /*
  * A wheel is always counted either as living or as ended. The sums therefore never
- * decrease while wheels end.
+ * decrease while wheels end. Wheels that stay are summed up first, and meanwhile others end.
  */
 TEST_F(stats, debugfs_stats_while_wheels_end)
 {
 	static struct totals before, last, now;
+	static int fds[LIVING];
 	struct makers m = {};
 	unsigned long reads = 0;
 
 	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
+	open_living(_metadata, fds);
 	ASSERT_TRUE(read_totals(&before));
 	last = before;
 	ASSERT_EQ(0, pthread_create(&m.threads[0], NULL, make_large_wheels,
@@ -1322,9 +1342,8 @@ TEST_F(stats, debugfs_stats_while_wheels_end)
 	before.value[3] += m.made * 500;
 	before.value[4] += m.made * 500;
 	expect_totals(&before);
+	close_living(fds);
 }
-
-#define LIVING	500
 
 /* Expects one complete line of each living wheel. */
 static void expect_all_listed(struct __test_metadata *_metadata,
@@ -1363,12 +1382,10 @@ TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 
 	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 4096, 4096 }));
+	open_living(_metadata, fds);
 	for (int i = 0; i < LIVING; i++) {
 		struct timewheel_info info;
 
-		fds[i] = TW_OPEN(O_RDWR);
-		ASSERT_EQ(0, tw_setup_manual(fds[i], 1, 1, 0));
 		ASSERT_EQ(0, tw_info(fds[i], &info));
 		living[i] = info.number;
 	}
@@ -1401,8 +1418,7 @@ TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 	ASSERT_TRUE(read_totals(&now));
 	before.value[9] = now.value[9];		/* refiled: any number */
 	expect_totals(&before);
-	for (int i = 0; i < LIVING; i++)
-		close(fds[i]);
+	close_living(fds);
 }
 
 TEST_HARNESS_MAIN
