@@ -212,6 +212,15 @@ def same(got, expected):
         raise AssertionError(f"{got!r} instead of {expected!r}")
 
 
+def put(node, *words):
+    """Puts a job, again while the node waits for a lock for too long. Returns the job's number."""
+    end_of_patience = time.monotonic() + 5
+    while isinstance(job := node("TW.PUT", *words), str) and time.monotonic() < end_of_patience:
+        assert job == "-UNAVAILABLE the store did not take it: nothing was changed", job
+        time.sleep(0.1)
+    return job
+
+
 def take(node, queue="q", seconds=4, **options):
     """Waits for a job by BLOCK, and returns it as (id, receipt, attempt, body)."""
     words = [word for pair in options.items() for word in pair]

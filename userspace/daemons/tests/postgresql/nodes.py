@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from common import (Client, Closed, Node, Sql, end, eventually, figure, folder,
-                    init_database, same, state, take, test)
+                    init_database, put, same, state, take, test)
 
 init_database().check_returncode()
 a, b, c = Node("a"), Node("b"), Node("c")
@@ -481,7 +481,7 @@ def _():
 # Only a machine that has nothing else to do can show that this takes at most 12 seconds.
 @test("a killed and a stopped node: each job is delivered once by another")
 def _():
-    jobs = {node("TW.PUT", "q", i, "IN", 1) for node in (a, c) for i in range(100)}
+    jobs = {put(node, "q", i, "IN", 1) for node in (a, c) for i in range(100)}
     a.stop(signal.SIGKILL)
     c.send_signal(signal.SIGSTOP)
     begin = time.monotonic()
