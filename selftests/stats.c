@@ -1312,7 +1312,7 @@ static void close_living(const int *fds)
  * A wheel is always counted either as living or as ended. The sums therefore never
  * decrease while wheels end. Wheels that stay are summed up first, and meanwhile others end.
  */
-TEST_F(stats, debugfs_stats_while_wheels_end)
+TEST_F_TIMEOUT(stats, debugfs_stats_while_wheels_end, 120)
 {
 	static struct totals before, last, now;
 	static int fds[LIVING];
