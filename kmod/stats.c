@@ -242,7 +242,6 @@ static void tw_histogram_show(struct seq_file *m,
 static unsigned int tw_sums_fill(struct tw_sums *sums,
 				 struct tw_histogram *lateness)
 {
-	unsigned long number = 1;
 	struct tw_wheel *wheel;
 	unsigned int n;
 
@@ -250,7 +249,8 @@ static unsigned int tw_sums_fill(struct tw_sums *sums,
 	mutex_lock(&tw_stats_lock);
 	*sums = tw_ended;
 	tw_summing.sums = sums;
-	for (n = 0; (wheel = tw_wheels_from(&number)); n++, number++) {
+	tw_summing.next = 1;
+	for (n = 0; (wheel = tw_wheels_from(&tw_summing.next)); n++) {
 		struct timewheel_info info;
 
 		tw_wheel_info(wheel, &info);
@@ -258,13 +258,12 @@ static unsigned int tw_sums_fill(struct tw_sums *sums,
 		tw_sums_add(sums, &info, lateness);
 		sums->info.pending += info.pending;
 		sums->info.bytes += info.bytes;
-		tw_summing.next = number + 1;
+		tw_summing.next++;
 		mutex_unlock(&tw_stats_lock);
 		cond_resched();
 		mutex_lock(&tw_stats_lock);
 	}
 	tw_summing.sums = NULL;
-	tw_summing.next = 0;
 	mutex_unlock(&tw_stats_lock);
 	mutex_unlock(&tw_summing_lock);
 
