@@ -446,7 +446,7 @@ FIXTURE_SETUP(shortage)
 		.slots = 31, .tick = TW_SEC, .max_tokens = MOST,
 		.flags = variant->flags, .lease = variant->lease,
 	});
-	all.rounds = tw_scaled(1000000) / THREADS;
+	all.rounds = tw_scaled(400000) / THREADS;
 	all.capacity = all.rounds * THREADS * 2;
 	all.entries = calloc(all.capacity, sizeof(*all.entries));
 	ASSERT_NE(NULL, all.entries);

@@ -804,11 +804,11 @@ static bool is_short(void)
 	return tw_scaled(10) < 10;
 }
 
-/* A short run has a fifth of the faults of a call for which much has to be made. */
+/* A short run has one of 15 faults of a call for which much has to be made. */
 static void sweep(struct __test_metadata *_metadata,
 		  const FIXTURE_DATA(sweep) *self, const struct sweep *s)
 {
-	const unsigned int stride = s->tokens > 100 && is_short() ? 5 : 1;
+	const unsigned int stride = s->tokens > 100 && is_short() ? 15 : 1;
 	unsigned int failed[FAULTS] = {};
 
 	see_after(_metadata, s, 0, NULL, &should.wheel, &should.before);
@@ -1340,7 +1340,7 @@ static unsigned int count_faults(const FIXTURE_DATA(module) *self)
  */
 TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
 {
-	unsigned int stride = is_short() ? 32 : 1, own_stride = is_short() ? 3 : 1;
+	unsigned int stride = is_short() ? 64 : 1, own_stride = is_short() ? 8 : 1;
 	unsigned int n = 0, refused = 0, total;
 	bool failed = true;
 
