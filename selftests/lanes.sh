@@ -10,6 +10,9 @@ WARP_PROGS="hours"
 SUSPEND_PROGS="suspend"
 # These programs have the kernel fail, which a debug kernel does.
 DEBUG_PROGS="shortage sweep"
+# These programs give the kernel every structure, and threads and processes at once.
+CALLER_PROGS="abi errors leases listing named named_sharing periods policies poll races sharing stats
+	touch_words"
 # These programs have the kernel change its own code, of which QEMU does not always
 # tell the other CPUs that it emulates: on one CPU.
 SINGLE_PROGS="trace"
@@ -81,11 +84,11 @@ lane_kmsan()
 }
 
 # 32-bit callers of a 64-bit kernel, which is preemptible almost everywhere; kselftest
-# casts pointers to intmax_t. Those of 64 bits on this kernel are in the matrix.
+# casts pointers to intmax_t. All programs, of 64 bits, too, run on this kernel in the matrix.
 lane_ia32()
 {
 	bits="-m32 -static -Wno-pointer-to-int-cast" \
-		suite ia32 0.05 -k 6.12-rt -t 900
+		guest ia32 0.05 "$CALLER_PROGS" -k 6.12-rt -t 900
 }
 
 # variant KERNEL HOW: a lane of the matrix. A guest's CPUs share the machine's, so
@@ -151,7 +154,8 @@ lane_long()
 	guest long/sweep 1 sweep -k 6.12-debug -t 3600
 	planned make -s -C selftests/core check
 	planned make -s -C selftests/model check LARGE=1
-	make -s -C userspace/daemons OUTPUT="$out/long/build" check check-jobs check-power
+	make -s -C userspace/daemons OUTPUT="$out/long/build" check check-jobs check-power \
+		check-wheels
 }
 
 lane_warp()

@@ -72,7 +72,6 @@ lane_jobs()
 			make -s -C userspace/bench/jobs OUTPUT="$build" check
 	} >"$out/jobs/host.more" &
 	make -s -C userspace/daemons OUTPUT="$build" check-jobs
-	make -s -C userspace/daemons OUTPUT="$build" check-wheels
 	twjob guest-tests DAEMONS="$build" VM_OPTIONS="-t 570 -o $out/jobs/guest"
 	wait
 	cat "$out/jobs/host" "$out/jobs/host.more"
