@@ -3,7 +3,6 @@
  * RESP: this part takes commands apart, and puts answers together. See resp.h.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +175,24 @@ static void add_text(struct buffer *out, const char *format, ...)
 	buffer_add(out, text, length);
 }
 
+/* Writes @kind, a number and the end of a line. This is for what answers have most of. */
+static void add_number(struct buffer *out, char kind, int64_t number)
+{
+	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	char line[MAX_HEADER], *at = line + sizeof(line);
+
+	*--at = '\n';
+	*--at = '\r';
+	do {
+		*--at = '0' + rest % 10;
+		rest /= 10;
+	} while (rest);
+	if (number < 0)
+		*--at = '-';
+	*--at = kind;
+	buffer_add(out, at, line + sizeof(line) - at);
+}
+
 void reply_ok(struct reply *reply)
 {
 	reply_simple(reply, "OK");
@@ -203,12 +220,12 @@ void reply_error(struct reply *reply, const char *format, ...)
 
 void reply_integer(struct reply *reply, int64_t value)
 {
-	add_text(reply->out, ":%" PRId64 "\r\n", value);
+	add_number(reply->out, ':', value);
 }
 
 void reply_bytes(struct reply *reply, struct bytes bytes)
 {
-	add_text(reply->out, "$%zu\r\n", bytes.length);
+	add_number(reply->out, '$', bytes.length);
 	buffer_add(reply->out, bytes.data, bytes.length);
 	buffer_add(reply->out, "\r\n", 2);
 }
@@ -230,13 +247,13 @@ void reply_null_array(struct reply *reply)
 
 void reply_array(struct reply *reply, size_t count)
 {
-	add_text(reply->out, "*%zu\r\n", count);
+	add_number(reply->out, '*', count);
 }
 
 void reply_map(struct reply *reply, size_t pairs)
 {
 	if (reply->version == 3)
-		add_text(reply->out, "%%%zu\r\n", pairs);
+		add_number(reply->out, '%', pairs);
 	else
 		reply_array(reply, 2 * pairs);
 }
