@@ -3,7 +3,6 @@
  * Deliveries: see take.h.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "group.h"
@@ -11,6 +10,7 @@
 #include "job.h"
 #include "keep.h"
 #include "limit.h"
+#include "receipt.h"
 #include "rule.h"
 #include "take.h"
 
@@ -32,18 +32,19 @@ struct taken {
 	bool in_turn;		/* the answer has to wait for the turn's commit */
 };
 
-/* The receipt distinguishes this delivery from all others: see parse_receipt(). */
+/* The receipt distinguishes this delivery from all others. */
 static void add_receipt(struct reply *reply, struct queue *queue,
 			const struct timewheel_event *event, const struct job *job)
 {
-	uint64_t second = store->shared ? job->version : queue->row.epoch;
-	uint64_t third = store->shared ? (uint64_t)job->queue : event->handle;
-	char receipt[96];
+	const struct receipt receipt = {
+		.job = event->cookie,
+		.epoch = store->shared ? job->version : queue->row.epoch,
+		.handle = store->shared ? (uint64_t)job->queue : event->handle,
+		.delivery = event->delivery,
+	};
+	char room[RECEIPT_TEXT];
 
-	snprintf(receipt, sizeof(receipt), "%llx-%llx-%llx-%x",
-		 (unsigned long long)event->cookie, (unsigned long long)second,
-		 (unsigned long long)third, event->delivery);
-	reply_text(reply, receipt);
+	reply_bytes(reply, receipt_write(&receipt, room));
 }
 
 static void add_body(void *reply, struct bytes body)

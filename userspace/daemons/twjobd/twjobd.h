@@ -18,6 +18,7 @@
  * verbs_take.c		clients that take a job, or wait for one
  * verbs_answer.c	answers to deliveries
  * take.c		deliveries; see take.h
+ * receipt.c		receipts as text; see receipt.h
  * request.c		what verbs have in common
  * client.c		the deliveries of a connection; see client.h
  * allow.c		who may do what; see allow.h

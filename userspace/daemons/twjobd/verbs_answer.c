@@ -4,30 +4,13 @@
  * aside, or takes longer. Any connection may answer until the lease is over.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "held.h"
 #include "job.h"
+#include "receipt.h"
 #include "rule.h"
 #include "take.h"
 #include "verbs.h"
-
-/* Reads a receipt that add_receipt() of take.c has written. */
-static bool parse_receipt(struct bytes arg, struct receipt *receipt)
-{
-	unsigned long long job, epoch, handle;
-	char text[96];
-	int end = 0;
-
-	if (!arg_text(arg, text, sizeof(text)) ||
-	    sscanf(text, "%16llx-%16llx-%16llx-%8x%n", &job, &epoch, &handle,
-		   &receipt->delivery, &end) != 4 || text[end])
-		return false;
-	receipt->job = job;
-	receipt->epoch = epoch;
-	receipt->handle = handle;
-	return receipt->delivery;
-}
 
 int answer_jobs(const struct command *command, int64_t *ids, int room)
 {
@@ -39,7 +22,7 @@ int answer_jobs(const struct command *command, int64_t *ids, int room)
 	for (size_t i = 0; command->argc && i < ARRAY_SIZE(names); i++)
 		found |= arg_is(command->argv[0], names[i]);
 	for (int i = 2; found && i < command->argc && n < room; i++)
-		if (parse_receipt(command->argv[i], &receipt))
+		if (receipt_read(command->argv[i], &receipt))
 			ids[n++] = receipt.job;
 	return n;
 }
@@ -81,7 +64,7 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 {
 	int result;
 
-	if (!parse_receipt(arg, receipt))
+	if (!receipt_read(arg, receipt))
 		return -ESTALE;
 	/* Each change that a turn makes to a job ends the job's delivery. */
 	if (turn_has(receipt->job))
@@ -341,7 +324,7 @@ void verb_extend(struct request *request)
 	struct receipt receipt;
 	uint64_t lease = 0;
 
-	if (end > 3 && !parse_receipt(request->argv[end - 1], &receipt) &&
+	if (end > 3 && !receipt_read(request->argv[end - 1], &receipt) &&
 	    !arg_seconds(request, request->argv[--end], &lease))
 		return;
 	if (lease > MAX_SPAN || end == 3) {

@@ -253,6 +253,19 @@ def _(daemon):
     same(figure(daemon, "q", b"jobs"), 1)
 
 
+@each_store("a receipt is what a worker got, and no other text")
+@in_stores()
+def _(daemon):
+    daemon("TW.PUT", "q", "x")
+    receipt = take(daemon)[1]
+    first, rest, digits = *receipt.rsplit("-", 1), "123456789abcdef01"
+    others = (f" {receipt}", f"+{receipt}", f"0x{receipt}", receipt.upper(), f"-{receipt}",
+              f"{receipt}-", f"{receipt}-1", f"{receipt}\0", first, f"{first}-", f"{first}-0",
+              f"{first}-10000000{rest}", f"{digits}-{digits}-{digits}-1", "---1", "")
+    same(daemon("TW.ACK", "q", *others), [0] * len(others))
+    same(daemon("TW.ACK", "q", receipt), 1)
+
+
 @each_store("TW.TAKE gives up to COUNT jobs; TW.ACK takes several receipts, and tells of each")
 @in_stores()
 def _(daemon):
