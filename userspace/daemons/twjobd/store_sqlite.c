@@ -238,6 +238,8 @@ static void open_store(const char *path)
 
 	disk_open(path);
 	forget_cached_log(path);
+	/* Nobody asks how much memory SQLite has. To count it costs a lock for each allocation. */
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
 			    SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			    NULL) != SQLITE_OK)
