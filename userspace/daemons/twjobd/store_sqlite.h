@@ -38,12 +38,6 @@ static const char schema[] =
 	" id int not null, primary key (queue, grp, due, id)) without rowid;"
 	"create table held (id integer primary key, epoch int not null,\n"
 	" handle int not null, delivery int not null, lease_end int not null);"
-	"create trigger ends_more after delete on job when old.more\n"
-	"begin delete from waiting where old.more & 32 and queue = old.queue and\n"
-	" grp = (select grp from option where id = old.id) and due = old.due and id = old.id;\n"
-	" delete from rule where id = old.id;\n"
-	" delete from option where id = old.id;\n"
-	" delete from failure where id = old.id; end;"
 	"insert into meta values ('next', 1), ('turn', x''),\n"
 	" ('secret', randomblob(16));"
 	"pragma application_id = 1953983074;"
@@ -74,7 +68,8 @@ enum statement {
 	READ, BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
 	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
-	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
+	ADD, ADD_BODY, CHANGE, CHANGE_BODY,
+	REMOVE_PLAIN, REMOVE, REMOVE_BODY, REMOVE_WAITING, REMOVE_RULE, REMOVE_FAILURE,
 	GET, GET_BODY, NEXT, NEXT_BURIED, NEXT_RULES,
 	SAVE_RULE, GET_RULE,
 	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
@@ -107,8 +102,14 @@ static const char * const texts[STATEMENTS] = {
 	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
 		   "buried = ?5, more = ?6 where id = ?1",
 	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
+	[REMOVE_PLAIN] = "delete from job where id = ? and not more",
 	[REMOVE] = "delete from job where id = ?",
 	[REMOVE_BODY] = "delete from body where id = ?",
+	[REMOVE_WAITING] = "delete from waiting where (queue, grp, due, id) =\n"
+			   "(select queue, grp, due, id from job join option using (id)\n"
+			   "where id = ? and more & 32)",
+	[REMOVE_RULE] = "delete from rule where id = ?",
+	[REMOVE_FAILURE] = "delete from failure where id = ?",
 	[GET] = "select " JOB_COLUMNS " from job where id = ?",
 	[GET_BODY] = "select body from body where id = ?",
 	[NEXT] = "select " JOB_COLUMNS " from job where id > ?1\n"
