@@ -780,6 +780,7 @@ static void show_out(struct guest *guest)
 	/* The guest's password may have come meanwhile. */
 	if (may_run(conn) && hear(conn))
 		run_commands(conn);
+	take_serve();
 	make_busy(conn);
 	if (!guest->waits)
 		return;

@@ -452,18 +452,21 @@ int take_for_each(struct queue *queue, struct waiter **takers, int count)
 {
 	static struct job jobs[MAX_CLAIM];
 	struct timewheel_event events[MAX_CLAIM];
-	int results[MAX_CLAIM], served = 0, error, n;
+	int results[MAX_CLAIM], served = 0, error = 0;
+	int n = read_due(queue, false, events, count);
 
-	n = read_due(queue, false, events, count);
-	if (n <= 0)
-		return 0;
-	error = claim(queue, events, n, jobs, results);
+	if (n > 0 && store->shared)
+		error = claim(queue, events, n, jobs, results);
 	for (int i = 0; i < n; i++) {
 		struct taken taken;
 
 		begin_answer(&taken, takers[served]);
-		taken.in_turn = true;
-		take_claimed(&taken, queue, &events[i], &jobs[i], error ?: results[i]);
+		taken.in_turn = store->shared;
+		if (store->shared)
+			take_claimed(&taken, queue, &events[i], &jobs[i],
+				     error ?: results[i]);
+		else
+			take_event(&taken, queue, &events[i]);
 		served += end_answer(&taken);
 	}
 	return served;

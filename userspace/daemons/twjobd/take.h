@@ -26,8 +26,9 @@ struct waiter {
 /* Answers the client if there is a job. Returns whether there is a job. */
 bool take_for(struct waiter *waiter);
 /*
- * A shared store only: these clients share a claim, because each claim costs a round trip to the
- * store. The first clients get one job each. Returns how many clients have got a job.
+ * These clients share a read of the wheel, because each read costs a system call in a process,
+ * and with a shared store a round trip to the store. The first clients get one job each. Returns
+ * how many clients have got a job.
  */
 int take_for_each(struct queue *queue, struct waiter **takers, int count);
 

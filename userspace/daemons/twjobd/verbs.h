@@ -31,7 +31,7 @@ void verbs_run(struct client *client, struct command *command);
 void take_forget(struct client *client);
 /* Ends the wait of the client's take, whose answer is null. Returns whether a take waited. */
 bool take_unblock(struct client *client);
-/* Answers the takes that have just come, together. This is for a shared store. */
+/* Answers the takes that have just come, together. */
 void take_serve(void);
 /* Refuses clients that wait for jobs of this queue, which has been dropped. */
 void take_end_queue(struct queue *queue);

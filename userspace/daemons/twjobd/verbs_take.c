@@ -15,7 +15,7 @@
 #define POLL		1000
 
 static struct waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-/* With a shared store, takes that have just come wait here for take_serve(). */
+/* Takes that have just come wait here for take_serve(). */
 static struct waiters asking = TAILQ_HEAD_INITIALIZER(asking);
 
 static void leave_list(struct waiter *waiter)
@@ -75,16 +75,15 @@ bool take_is_wanted(struct queue *queue)
 }
 
 /*
- * Tells whether the client can share a claim of this queue's jobs with others: it must take one
- * job, and ask this queue first.
+ * Tells whether the client can share a read of this queue with others: it must take one job, and
+ * ask this queue first.
  */
 static bool can_share(const struct waiter *waiter, const struct queue *queue)
 {
-	return store->shared && waiter->count == 1 && !waiter->bound &&
-	       waiter->queues[0] == queue;
+	return waiter->count == 1 && !waiter->bound && waiter->queues[0] == queue;
 }
 
-/* Finds the first clients that wait for the queue, up to a client that cannot share a claim. */
+/* Finds the first clients that wait for the queue, up to a client that cannot share a read. */
 static int find_takers(const struct waiters *list, const struct queue *queue,
 		       struct waiter **takers)
 {
@@ -333,8 +332,6 @@ void verb_take(struct request *request)
 	waiter->client = request->client;
 	if (!parse_queues(request, waiter) || !parse_options(request, waiter))
 		free_waiter(waiter);
-	else if (store->shared)
+	else
 		join_list(waiter, &asking);
-	else if (answer_or_wait(waiter))
-		free_waiter(waiter);
 }

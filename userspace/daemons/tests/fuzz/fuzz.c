@@ -238,6 +238,7 @@ static void run_bytes(int number, const struct buffer *bytes)
 		if (parsed.used != bytes->length)
 			abort();
 		verbs_run(&clients[number], &command);
+		take_serve();
 		check_answer(number);
 	}
 	free(exact);
