@@ -61,5 +61,5 @@ bool receipt_read(struct bytes text, struct receipt *receipt)
 		.delivery = numbers[3],
 	};
 	/* Deliveries are counted from 1. */
-	return n == NUMBERS - 1 && numbers[3] && numbers[3] <= UINT32_MAX;
+	return numbers[3] && numbers[3] <= UINT32_MAX;
 }
