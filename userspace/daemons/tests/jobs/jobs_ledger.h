@@ -712,8 +712,11 @@ static inline void count_attempt(struct entry *entry, const struct taken *taken,
 		     lives > entry->life;
 
 	if (later && ((taken->attempt <= entry->fewest && !first) ||
-		      taken->attempt > entry->most + 1 + lives - entry->life))
+		      taken->attempt > entry->most + 1 + lives - entry->life)) {
 		is_wrong(MISCOUNTED, entry, "TAKE", taken->body);
+		printf("# attempt %d after %d to %d of life %d, in life %d\n", (int)taken->attempt,
+		       entry->fewest, entry->most, entry->life, lives);
+	}
 	entry->fewest = sure ? taken->attempt : 0;
 	entry->most = sure ? taken->attempt : MAX(entry->most, taken->attempt);
 	if (sure)
