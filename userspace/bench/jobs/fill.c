@@ -33,8 +33,7 @@ static sqlite3_stmt *prepare(const char *sql)
 
 static void add_jobs(int64_t n, uint64_t now)
 {
-	sqlite3_stmt *job = prepare("insert into job values (?, 1, ?, 0, ?, 0, ?, 0)");
-	sqlite3_stmt *body = prepare("insert into body values (?, ?)");
+	sqlite3_stmt *job = prepare("insert into job values (?, 1, ?, 0, ?, 0, ?, 0, ?)");
 
 	for (int64_t i = 1; i <= n; i++) {
 		char key[32], text[BODY + 32];
@@ -46,15 +45,11 @@ static void add_jobs(int64_t n, uint64_t now)
 				   rand() % (47 * 3600000));
 		sqlite3_bind_int(job, 3, BODY + length + OVERHEAD);
 		sqlite3_bind_blob(job, 4, key, length, SQLITE_STATIC);
+		sqlite3_bind_blob(job, 5, text, BODY, SQLITE_STATIC);
 		need(sqlite3_step(job));
 		sqlite3_reset(job);
-		sqlite3_bind_int64(body, 1, i);
-		sqlite3_bind_blob(body, 2, text, BODY, SQLITE_STATIC);
-		need(sqlite3_step(body));
-		sqlite3_reset(body);
 	}
 	sqlite3_finalize(job);
-	sqlite3_finalize(body);
 }
 
 static void add_queue(int64_t n)

@@ -2,9 +2,10 @@
 /*
  * The store on SQLite: see store.h. A write-ahead log is synced at each commit.
  *
- * Bodies have a table of their own, so that a change of a job does not write its body again.
- * Besides the row numbers there is only a partial index of buried jobs, because the wheel is the
- * index.
+ * Long bodies have a table of their own, so that a change of a job does not write its body again.
+ * A short body is in the row of its job, because a second row would cost each job more than the
+ * body does. Besides the row numbers there is only a partial index of buried jobs, because the
+ * wheel is the index.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,8 @@
 #define ID_SPARE	2048
 /* The log is written back when it has this many pages. */
 #define LOG_PAGES	1000
+/* A body that has at most this many bytes is short. */
+#define SHORT_BODY	256
 /* This many free pages are given back at once when a quarter of all pages is free. */
 #define GIVE_BACK	"256"
 
@@ -34,6 +37,13 @@ static int64_t next_id, end_id;
 static bool had_list;	/* the list of the last commit was not empty */
 static bool complained;	/* an error has been told since the last commit */
 static bool reading;	/* what is read outside of turns has one transaction */
+/* The body of the job that was read last, if the body is short. A change of the store forgets it. */
+static struct {
+	bool known;
+	int64_t id;
+	size_t length;
+	char data[SHORT_BODY];
+} last;
 
 static sqlite3_stmt *statements[STATEMENTS];
 
@@ -94,6 +104,7 @@ static int run(sqlite3_stmt *statement)
 {
 	int result;
 
+	last.known = false;
 	end_reading();
 	result = sqlite3_step(statement) == SQLITE_DONE ? 0 : failed(sqlite3_sql(statement));
 	sqlite3_reset(statement);
@@ -468,6 +479,28 @@ static void bind_name(sqlite3_stmt *statement, int parameter, const char *name, 
 		sqlite3_bind_null(statement, parameter);
 }
 
+static int body_bit(struct bytes body)
+{
+	return body.length > SHORT_BODY ? MORE_BODY : 0;
+}
+
+/* Binds the body for the row of its job. A long body becomes null. */
+static void bind_body(sqlite3_stmt *statement, int parameter, struct bytes body)
+{
+	if (body_bit(body))
+		sqlite3_bind_null(statement, parameter);
+	else
+		bind_bytes(statement, parameter, body);
+}
+
+static int save_long_body(int64_t id, struct bytes body)
+{
+	sqlite3_stmt *statement = BOUND(SAVE_BODY, id);
+
+	bind_bytes(statement, 2, body);
+	return run(statement);
+}
+
 static int add_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement = BOUND(ADD, job->id, job->queue, job->due,
@@ -475,33 +508,38 @@ static int add_job(const struct job *job, struct bytes body)
 	int result;
 
 	bind_name(statement, 7, job->key, job->key_length);
-	sqlite3_bind_int64(statement, 8, more_of(job));
+	sqlite3_bind_int64(statement, 8, more_of(job) | body_bit(body));
+	bind_body(statement, 9, body);
+	result = run(statement);
+	return result || !body_bit(body) ? result : save_long_body(job->id, body);
+}
+
+static int change_body(int64_t id, struct bytes body)
+{
+	sqlite3_stmt *statement = BOUND(CHANGE_BODY, id, 0, body_bit(body));
+	int result;
+
+	bind_body(statement, 2, body);
 	result = run(statement);
 	if (result)
 		return result;
-	statement = BOUND(ADD_BODY, job->id);
-	bind_bytes(statement, 2, body);
-	return run(statement);
+	return body_bit(body) ? save_long_body(id, body) : run(BOUND(REMOVE_BODY, id));
 }
 
 static int change_job(const struct job *job, struct bytes body)
 {
-	sqlite3_stmt *statement;
 	int result = run(BOUND(CHANGE, job->id, job->due, job->attempts,
 			       job->size, job->buried, more_of(job)));
 
-	if (result || !body.data)
-		return result;
-	statement = BOUND(CHANGE_BODY, job->id);
-	bind_bytes(statement, 2, body);
-	return run(statement);
+	return result || !body.data ? result : change_body(job->id, body);
 }
 
 /* Removes a job that may have rows in other tables. The first statement needs the other rows. */
 static int remove_with_more(int64_t id)
 {
 	static const enum statement all[] = {
-		REMOVE_WAITING, REMOVE_RULE, REMOVE_OPTIONS, REMOVE_FAILURE, REMOVE,
+		REMOVE_WAITING, REMOVE_RULE, REMOVE_OPTIONS, REMOVE_FAILURE, REMOVE_BODY,
+		REMOVE,
 	};
 	int result = 0;
 
@@ -510,14 +548,12 @@ static int remove_with_more(int64_t id)
 	return result;
 }
 
-/* Most jobs have no more than a body. A trigger would cost them a third of their removal. */
+/* Most jobs have one row only. A trigger would cost them a third of their removal. */
 static int remove_job(int64_t id)
 {
 	int result = run(BOUND(REMOVE_PLAIN, id));
 
-	if (!result && !sqlite3_changes(db))
-		result = remove_with_more(id);
-	return result ?: run(BOUND(REMOVE_BODY, id));
+	return result || sqlite3_changes(db) ? result : remove_with_more(id);
 }
 
 static void read_job(sqlite3_stmt *statement, struct job *job)
@@ -752,6 +788,21 @@ static int take_held(void (*each)(const struct held *held))
 	return result || !any ? result : run(statements[REMOVE_HELD]);
 }
 
+static void keep_short_body(int64_t id, sqlite3_stmt *statement, int column)
+{
+	last.id = id;
+	last.length = sqlite3_column_bytes(statement, column);
+	last.known = last.length <= SHORT_BODY &&
+		     sqlite3_column_type(statement, column) != SQLITE_NULL;
+	if (last.known)
+		memcpy(last.data, sqlite3_column_blob(statement, column) ?: "", last.length);
+}
+
+static bool is_last(int64_t id)
+{
+	return last.known && last.id == id;
+}
+
 /* No other program changes a job, so @change needs no further work. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
@@ -760,8 +811,10 @@ static int get_job(int64_t id, bool change, struct job *job)
 
 	begin_reading();
 	result = find(statement);
-	if (!result)
+	if (!result) {
 		read_job(statement, job);
+		keep_short_body(id, statement, 8);
+	}
 	sqlite3_reset(statement);
 	return result;
 }
@@ -769,8 +822,15 @@ static int get_job(int64_t id, bool change, struct job *job)
 static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
 		    void *arg)
 {
-	begin_reading();
-	return with_blob(BOUND(GET_BODY, id), use, arg);
+	struct job job;
+	int result = is_last(id) ? 0 : get_job(id, false, &job);
+
+	if (result)
+		return result;
+	if (!is_last(id))
+		return with_blob(BOUND(GET_BODY, id), use, arg);
+	use(arg, (struct bytes) { last.data, last.length });
+	return 0;
 }
 
 static int read_jobs(sqlite3_stmt *statement, struct job *jobs, int count)

@@ -19,7 +19,7 @@ static const char schema[] =
 	" waiting int);"
 	"create table job (id integer primary key, queue int not null,\n"
 	" due int not null, attempts int not null, size int not null,\n"
-	" buried int not null, key blob, more int not null default 0);"
+	" buried int not null, key blob, more int not null default 0, body blob);"
 	"create index buried on job (queue, id) where buried;"
 	"create table body (id integer primary key, body blob not null);"
 	"create table rule (id integer primary key, rule text not null,\n"
@@ -45,8 +45,8 @@ static const char schema[] =
 	"commit;";
 
 /*
- * The bits of a job's column "more". With MORE_RULE, MORE_OPTIONS, MORE_FAILURE or MORE_WAITING
- * the table of that name has a row of the job, too.
+ * The bits of a job's column "more". With MORE_RULE, MORE_OPTIONS, MORE_FAILURE, MORE_WAITING or
+ * MORE_BODY the table of that name has a row of the job, too.
  */
 #define MORE_RULE	1
 #define MORE_OPTIONS	2
@@ -54,6 +54,7 @@ static const char schema[] =
 #define MORE_DONE	8
 #define MORE_UNIQUE	16
 #define MORE_WAITING	32
+#define MORE_BODY	64
 
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
@@ -68,7 +69,7 @@ enum statement {
 	READ, BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
 	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
-	ADD, ADD_BODY, CHANGE, CHANGE_BODY,
+	ADD, CHANGE, CHANGE_BODY, SAVE_BODY,
 	REMOVE_PLAIN, REMOVE, REMOVE_BODY, REMOVE_WAITING, REMOVE_RULE, REMOVE_FAILURE,
 	GET, GET_BODY, NEXT, NEXT_BURIED, NEXT_RULES,
 	SAVE_RULE, GET_RULE,
@@ -97,11 +98,11 @@ static const char * const texts[STATEMENTS] = {
 	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
 		       "values " QUEUE_VALUES,
 	[REMOVE_QUEUE] = "delete from queue where id = ?",
-	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?, ?)",
-	[ADD_BODY] = "insert into body values (?, ?)",
+	[ADD] = "insert into job (" JOB_COLUMNS ", body) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
-		   "buried = ?5, more = ?6 where id = ?1",
-	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
+		   "buried = ?5, more = ?6 | (more & 64) where id = ?1",
+	[CHANGE_BODY] = "update job set body = ?2, more = (more & ~64) | ?3 where id = ?1",
+	[SAVE_BODY] = "replace into body values (?, ?)",
 	[REMOVE_PLAIN] = "delete from job where id = ? and not more",
 	[REMOVE] = "delete from job where id = ?",
 	[REMOVE_BODY] = "delete from body where id = ?",
@@ -110,7 +111,7 @@ static const char * const texts[STATEMENTS] = {
 			   "where id = ? and more & 32)",
 	[REMOVE_RULE] = "delete from rule where id = ?",
 	[REMOVE_FAILURE] = "delete from failure where id = ?",
-	[GET] = "select " JOB_COLUMNS " from job where id = ?",
+	[GET] = "select " JOB_COLUMNS ", body from job where id = ?",
 	[GET_BODY] = "select body from body where id = ?",
 	[NEXT] = "select " JOB_COLUMNS " from job where id > ?1\n"
 		 "order by id limit ?2",

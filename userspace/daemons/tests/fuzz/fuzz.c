@@ -3,8 +3,8 @@
  * This program runs the protocol's framing and all verbs of twjobd under the sanitizers, with
  * wheels of the process. The stores of SQLite and in memory are compared (both.c). An input is a
  * text, whose lines are commands for one of two clients. "#" stands for the number of the job
- * that was put last, and "%" for the last receipt. The bytes of the text are also read as if they
- * came by a socket.
+ * that was put last, "%" for the last receipt, and "&" for a long body. The bytes of the text are
+ * also read as if they came by a socket.
  *
  * FUZZ_STORE names another store, whose database has to be empty.
  *
@@ -34,7 +34,7 @@
 
 static struct client clients[2];
 static struct buffer answers[2];
-static char job[32], receipt[128];
+static char job[32], receipt[128], long_body[1000];
 
 /* These functions replace client.c. Deliveries are given back when their lease ends. */
 struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
@@ -131,6 +131,7 @@ static void begin_clients(void)
 	}
 	strcpy(job, "1");
 	strcpy(receipt, "1-1-1-1");
+	memset(long_body, 'b', sizeof(long_body) - 1);
 }
 
 /*
@@ -252,6 +253,8 @@ static void add_word(struct buffer *bytes, const char *word)
 		word = job;
 	else if (!strcmp(word, "%"))
 		word = receipt;
+	else if (!strcmp(word, "&"))
+		word = long_body;
 	buffer_add(bytes, header, sprintf(header, "$%zu\r\n", strlen(word)));
 	buffer_add(bytes, word, strlen(word));
 	buffer_add(bytes, "\r\n", 2);

@@ -93,6 +93,28 @@ def _(daemon):
     assert mark == b"NEW" and again != job
 
 
+@each_store("each job has its own body, also one that becomes longer or shorter")
+@in_stores()
+def _(daemon):
+    sizes = 10, 3000, 256, 257, 1, 70000, 0
+    bodies = [chr(97 + i) * size for i, size in enumerate(sizes)]
+    for body in bodies:
+        daemon("TW.PUT", "q", body)
+    got = [take(daemon) for _ in bodies]
+    same(sorted(bodies.index(one[3]) for one in got), list(range(len(bodies))))
+    same([daemon("TW.ACK", "q", one[1]) for one in got], [1] * len(got))
+    for i, body in enumerate(bodies):
+        daemon("TW.PUT", "q", body, "KEY", "k", "REPLACE")
+        for attempt in 1, 2, 3:
+            _, receipt, *rest = take(daemon)
+            same((rest[0], bodies.index(rest[1])), (attempt, i))
+            same(daemon("TW.NACK", "q", receipt), "+OK")
+    same(daemon("TW.CANCELKEY", "q", "k"), 1)
+    if daemon.store != "memory":
+        tables = ["job"] if shared else ["job", "body"]
+        same(rows(daemon, *tables), [0] * len(tables))
+
+
 @each_store("jobs are moved, kicked, cancelled and deleted, each in its queue")
 @in_stores()
 def _(daemon):
