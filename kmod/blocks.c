@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "blocks.h"
 
@@ -63,13 +64,28 @@ static void tw_block_free(void *block, u32 bytes)
 }
 
 /*
+ * Returns an empty directory, which kvfree() frees, or NULL. One of a few pages is not taken in
+ * one piece: it is freed after many blocks, and some kernels (6.1) then free all pages that the
+ * CPU has kept, in one go and with interrupts off: see nr_pcp_free() in mm/page_alloc.c.
+ */
+static void **tw_directory_alloc(u32 nr)
+{
+	size_t bytes = nr * sizeof(void *);
+
+	if (bytes > PAGE_SIZE)
+		return __vmalloc(bytes, TW_GFP | __GFP_ZERO);
+
+	return kzalloc(bytes, TW_GFP);
+}
+
+/*
  * Makes an empty directory of @nr blocks. @bytes: size of a block: whole pages, or a multiple
  * of TW_BLOCK_UNIT, at most TW_BLOCK_MAX. Returns 0 or -ENOMEM.
  */
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes)
 {
 	*blocks = (struct tw_blocks) {
-		.block	= kvcalloc(nr, sizeof(*blocks->block), TW_GFP),
+		.block	= tw_directory_alloc(nr),
 		.nr	= nr,
 		.bytes	= bytes,
 	};

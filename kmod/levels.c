@@ -285,8 +285,8 @@ int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
 
 void tw_levels_destroy(struct tw_levels *levels)
 {
-	tw_lists_destroy(&levels->lists);
 	kvfree(levels->occupied);
+	tw_lists_destroy(&levels->lists);
 }
 
 size_t tw_levels_bytes(const struct tw_levels *levels)

@@ -50,8 +50,8 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 
 void tw_lists_destroy(struct tw_lists *lists)
 {
-	tw_blocks_destroy(&lists->chunks);
 	kvfree(lists->list);
+	tw_blocks_destroy(&lists->chunks);
 }
 
 /*

@@ -94,13 +94,16 @@ free_tokens:
 	return err;
 }
 
-/* Frees everything of a ring that nobody uses any more. May sleep. */
+/*
+ * Frees everything of a ring that nobody uses any more. What may be a few pages in one piece
+ * comes before what is many pages: see tw_directory_alloc(). May sleep.
+ */
 void tw_ring_destroy(struct tw_ring *ring)
 {
-	if (ring->has_ids)
-		tw_ids_destroy(&ring->ids);
 	tw_held_destroy(&ring->delivery.held);
 	tw_levels_destroy(&ring->levels);
+	if (ring->has_ids)
+		tw_ids_destroy(&ring->ids);
 	tw_blocks_destroy(&ring->words);
 	tw_blocks_destroy(&ring->tokens.blocks);
 }

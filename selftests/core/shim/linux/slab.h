@@ -8,6 +8,16 @@ void free_pages_exact(void *pages, size_t size);
 void *kvcalloc(size_t n, size_t size, gfp_t gfp);
 void kvfree(const void *memory);
 
+static inline void *kzalloc(size_t size, gfp_t gfp)
+{
+	return kvcalloc(1, size, gfp);
+}
+
+static inline void *__vmalloc(size_t size, gfp_t gfp)
+{
+	return kvcalloc(1, size, gfp);
+}
+
 /* A cache only knows the size of its objects. */
 struct kmem_cache;
 
