@@ -214,7 +214,7 @@ def same(got, expected):
 
 def put(node, *words):
     """Puts a job, again while the node waits for a lock for too long. Returns the job's number."""
-    end_of_patience = time.monotonic() + 5
+    end_of_patience = time.monotonic() + 30
     while isinstance(job := node("TW.PUT", *words), str) and time.monotonic() < end_of_patience:
         assert job == "-UNAVAILABLE the store did not take it: nothing was changed", job
         time.sleep(0.1)
