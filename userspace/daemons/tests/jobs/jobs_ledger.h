@@ -140,9 +140,10 @@ static struct entry {
 	int kills;
 	/*
 	 * @fewest, @most: how many attempts there may have been. Each start since @life may have
-	 * added one whose answer was lost.
+	 * added one whose answer was lost. @lowered: when an answer told that there were fewer.
 	 */
 	int fewest, most, life;
+	long long lowered;
 } entries[JOBS];
 
 struct call {
@@ -391,6 +392,23 @@ static inline unsigned int states_of(const char *word)
 	return 0;
 }
 
+/* Notes that the command has lowered the count of attempts. No delivery was noted meanwhile. */
+static inline void note_fewer(struct call *call)
+{
+	unsigned int flags = call->verb->flags;
+	struct entry *entry = call->entry;
+
+	if (flags & ANEW) {
+		entry->most = 0;
+		entry->life = call->life;
+	} else if (flags & UNTRIES && call->own) {
+		entry->most--;
+	} else {
+		return;
+	}
+	entry->lowered = mono();
+}
+
 static inline void note_done(struct call *call, bool quiet, unsigned int from)
 {
 	struct entry *entry = call->entry;
@@ -413,12 +431,8 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	}
 	if (flags & MAKES)
 		entry->known.oldest = call->version;
-	if (flags & ANEW && entry->delivered < call->sent) {
-		entry->most = 0;
-		entry->life = call->life;
-	}
-	if (flags & UNTRIES && call->own)
-		entry->most--;
+	if (entry->delivered < call->sent)
+		note_fewer(call);
 	if (flags & HOLDS && call->own && call->held_until)
 		entry->held_until = call->sent + lease + EXTENSION - ROUNDING;
 }
@@ -701,12 +715,13 @@ static inline void count_handed(struct queue *queue, const struct entry *entry,
 /*
  * Each delivery is one attempt. Each life of the daemon may have ended with one more attempt
  * whose answer was lost. Only the wheel counts a first attempt, so a wheel of the process forgets
- * this attempt when the process is killed.
+ * this attempt when the process is killed. A take that was sent before the count was lowered may
+ * have got its job before this, too.
  */
 static inline void count_attempt(struct entry *entry, const struct taken *taken,
 				 const struct asked *asked)
 {
-	bool later = entry->delivered < asked->sent;
+	bool later = MAX(entry->delivered, entry->lowered) < asked->sent;
 	bool sure = later && is_quiet(entry, asked->sent, 0);
 	bool first = in_process() && taken->attempt == 1 && entry->fewest == 1 &&
 		     lives > entry->life;
