@@ -729,8 +729,11 @@ static inline void count_attempt(struct entry *entry, const struct taken *taken,
 	if (later && ((taken->attempt <= entry->fewest && !first) ||
 		      taken->attempt > entry->most + 1 + lives - entry->life)) {
 		is_wrong(MISCOUNTED, entry, "TAKE", taken->body);
-		printf("# attempt %d after %d to %d of life %d, in life %d\n", (int)taken->attempt,
-		       entry->fewest, entry->most, entry->life, lives);
+		printf("# attempt %d after %d to %d of life %d, in life %d, %lld ms after due,\n"
+		       "# %lld us after the last answer, %lld us after the last delivery\n",
+		       (int)taken->attempt, entry->fewest, entry->most, entry->life, lives,
+		       now_ms(CLOCK_REALTIME) - taken->due, mono() - entry->since,
+		       mono() - entry->delivered);
 	}
 	entry->fewest = sure ? taken->attempt : 0;
 	entry->most = sure ? taken->attempt : MAX(entry->most, taken->attempt);
