@@ -20,7 +20,10 @@ static inline void *tw_new_pages(size_t size)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Returns a userfaultfd, or -1 where the kernel's own faults cannot be kept waiting. */
+/*
+ * Returns a userfaultfd, or -1 where the kernel's own faults cannot be kept waiting. A wheel of
+ * the process copies in user mode, where each user may have faults wait.
+ */
 static inline int tw_open_userfaultfd(void *pages, size_t size)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -28,7 +31,8 @@ static inline int tw_open_userfaultfd(void *pages, size_t size)
 		.range = { .start = (uintptr_t)pages, .len = size },
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK |
+			 (tw_in_process() ? UFFD_USER_MODE_ONLY : 0));
 
 	if (fd < 0)
 		return -1;

@@ -37,7 +37,7 @@ static int64_t next_id, end_id;
 static bool had_list;	/* the list of the last commit was not empty */
 static bool complained;	/* an error has been told since the last commit */
 static bool reading;	/* what is read outside of turns has one transaction */
-/* The body of the job that was read last, if the body is short. A change of the store forgets it. */
+/* The short body of the job that was read last. Each change of the store forgets the body. */
 static struct {
 	bool known;
 	int64_t id;

@@ -62,7 +62,7 @@ def _(daemon):
 @in_stores()
 def _(daemon):
     body = "x" * 300
-    put = ("TW.PUT", "q", body, "KEY", "k", "UNIQUE", 0.3)
+    put = ("TW.PUT", "q", body, "KEY", "k", "UNIQUE", 1)
     jobs = []
     for by_transaction in (False, True, False):
         answer = gathered(daemon, put)[0] if by_transaction else daemon(*put)
@@ -70,7 +70,7 @@ def _(daemon):
         jobs.append(answer[0])
         same(daemon("TW.ACK", "q", take(daemon)[1]), 1)
         same(daemon(*put), [jobs[-1], b"DONE"])
-        time.sleep(0.4)
+        time.sleep(1.1)
     same(len(set(jobs)), 3)
     # One of many done jobs has long to go, and no worker takes jobs.
     for i in range(1200):

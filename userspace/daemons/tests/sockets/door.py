@@ -114,7 +114,8 @@ def _(daemon):
     same(Tcp()("AUTH", PASSWORD), "+OK")
 
 
-@test("those with a password are as many as configured, and root gets in besides")
+@test("those with a password are as many as configured, and root gets in besides",
+      needs_root=True)
 @with_daemon(OPEN, SECRET, "max-connections = 3")
 def _(daemon):
     known = [Tcp() for _ in range(2)]

@@ -76,7 +76,7 @@ def with_queues(*lines, **options):
     return run
 
 
-@test("without a line everybody may do everything")
+@test("without a line everybody may do everything", needs_root=True)
 @with_queues()
 def _(daemon):
     client = As(daemon, SOMEBODY)
@@ -86,7 +86,7 @@ def _(daemon):
     same(client("CLIENT", "LIST").count(b"\n"), 2)
 
 
-@test("a right permits the verbs of its class, and no others")
+@test("a right permits the verbs of its class, and no others", needs_root=True)
 def _():
     for right in (*CLASSES, "all"):
         daemon = Daemon(f"allow = sms {right} uid={SOMEBODY}")
@@ -109,7 +109,7 @@ def _():
         daemon.stop()
 
 
-@test("what is refused changes nothing")
+@test("what is refused changes nothing", needs_root=True)
 @with_queues(f"allow = sms put uid={SOMEBODY}")
 def _(daemon):
     client = As(daemon, SOMEBODY)
@@ -126,7 +126,7 @@ def _(daemon):
     same(len(daemon("TW.QUEUES")), 5)
 
 
-@test("who may put and not cancel replaces no job")
+@test("who may put and not cancel replaces no job", needs_root=True)
 @with_queues(f"allow = sms put uid={SOMEBODY}", f"allow = mail put,cancel uid={SOMEBODY}")
 def _(daemon):
     client = As(daemon, SOMEBODY)
@@ -140,7 +140,7 @@ def _(daemon):
     same(client("TW.EVERY", "mail", "e", "@daily", "x")[1], b"NEW")
 
 
-@test("names of queues and their beginnings; lines add up")
+@test("names of queues and their beginnings; lines add up", needs_root=True)
 @with_queues(f"allow = sms,mail-* put uid={SOMEBODY}", f"allow = mail-a look uid={SOMEBODY}",
              "allow = * put,look uid=nobody", f"allow = other look,take uid={OTHER}")
 def _(daemon):
@@ -161,7 +161,7 @@ def _(daemon):
     lacks(client("TW.PUT", "x" * 500, "x"), "put", "the queue " + "x" * 32)
 
 
-@test("metrics tell of queues that the client may look at")
+@test("metrics tell of queues that the client may look at", needs_root=True)
 @with_queues(f"allow = mail* look uid={SOMEBODY}")
 def _(daemon):
     def told(client):
@@ -174,7 +174,7 @@ def _(daemon):
     same(told(daemon), [{"sms", "mail-a", "mail-b", "mail", "other"}] * 2)
 
 
-@test("a take of several queues needs the right for each")
+@test("a take of several queues needs the right for each", needs_root=True)
 @with_queues(f"allow = sms,mail-* take uid={SOMEBODY}")
 def _(daemon):
     client = As(daemon, SOMEBODY)
@@ -188,7 +188,7 @@ def _(daemon):
     same(client("TW.TAKE", "sms", "BLOCK", 10), None)
 
 
-@test("a transaction with a command that is not allowed changes nothing")
+@test("a transaction with a command that is not allowed changes nothing", needs_root=True)
 @with_queues(f"allow = sms put uid={SOMEBODY}")
 def _(daemon):
     client = As(daemon, SOMEBODY)
@@ -207,7 +207,8 @@ def _(daemon):
     same(figure(daemon, "sms", b"jobs"), 2)
 
 
-@test("a client sees and wakes those of its user only, unless it may admin all queues")
+@test("a client sees and wakes those of its user only, unless it may admin all queues",
+      needs_root=True)
 @with_queues(f"allow = sms take,admin uid={SOMEBODY}", f"allow = * take uid={OTHER}",
              "allow = * admin uid=nobody")
 def _(daemon):
@@ -243,7 +244,8 @@ BILLING = password_file("billing", "for billing\nmore\n")
 LOOKERS = password_file("lookers", "for lookers\n")
 
 
-@test("a password gives what its lines tell, by TCP and besides what the user may do")
+@test("a password gives what its lines tell, by TCP and besides what the user may do",
+      needs_root=True)
 @with_queues(OPEN, f"allow = sms put password={BILLING}", f"allow = mail put password={BILLING}",
              f"allow = * look password={LOOKERS}", f"allow = other put uid={SOMEBODY}")
 def _(daemon):
@@ -296,7 +298,7 @@ def _():
     daemon.stop()
 
 
-@test("lines are reloaded, also for connections that are there")
+@test("lines are reloaded, also for connections that are there", needs_root=True)
 @with_queues(OPEN, f"allow = sms put uid={SOMEBODY}", f"allow = sms put password={BILLING}")
 def _(daemon):
     local, tcp = As(daemon, SOMEBODY), Tcp()

@@ -603,7 +603,8 @@ class Refusals(Case):
             file.flush()
             port = free_port()
             other = Daemon(f"listen = 127.0.0.1:{port}", "password = x",
-                           f"allow = * put password={file.name}")
+                           f"allow = * put password={file.name}",
+                           f"allow = * admin uid={os.getuid()}")
             other("TW.CREATE", self.queue)
             connection = self.connect(f"timewheel://:putter@127.0.0.1:{port}")
             self.put(connection)
