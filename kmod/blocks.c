@@ -73,7 +73,7 @@ static void **tw_directory_alloc(u32 nr)
 	size_t bytes = nr * sizeof(void *);
 
 	if (bytes > PAGE_SIZE)
-		return __vmalloc(bytes, TW_GFP | __GFP_ZERO);
+		return __vmalloc(bytes, TW_GFP);
 
 	return kzalloc(bytes, TW_GFP);
 }

@@ -391,7 +391,7 @@ static void change_by_chance(int64_t *newest)
 	}
 }
 
-/* Compares all rows of both stores. Removed jobs must have no rows left. */
+/* Compares both stores. Removed jobs must have no rules, options and failures left. */
 static void compare_all(int64_t newest)
 {
 	static struct job jobs[MOST];

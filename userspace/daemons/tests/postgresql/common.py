@@ -193,7 +193,7 @@ def test(name, needs_root=False):
         global tests, failed
         tests += 1
         if needs_root and os.geteuid():
-            print(f"ok {tests} {name} # SKIP needs root, who can be any user", flush=True)
+            print(f"ok {tests} {name} # SKIP needs root", flush=True)
             return
         file = sys._getframe(1).f_code.co_filename
         begin = time.monotonic()
