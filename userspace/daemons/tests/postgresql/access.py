@@ -159,7 +159,7 @@ def pooler(mode):
     process = subprocess.Popen([*(user if os.getuid() == 0 else ()), "pgbouncer", place / "ini"],
                                stderr=open(place / "log", "w"))
     atexit.register(process.kill)
-    assert eventually(lambda: (place / f".s.PGSQL.{port}").exists(), 10)
+    assert eventually(lambda: (place / f".s.PGSQL.{port}").exists())
     return f"postgresql:///postgres?host={place}&port={port}&user=postgres"
 
 

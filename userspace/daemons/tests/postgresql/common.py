@@ -21,6 +21,10 @@ output = pathlib.Path(sys.argv[1])
 folder = pathlib.Path(os.environ["PGHOST"])
 program = output / os.environ.get("TWJOBD", "twjobd-postgresql")
 tests, failed = 0, False
+# Tests wait for so many seconds. A busy machine needs some of them, and no promise depends on them.
+PATIENCE = 60
+# What a node answers that has waited for a lock for too long.
+UNAVAILABLE = "-UNAVAILABLE the store did not take it: nothing was changed"
 
 
 class Closed(Exception):
@@ -35,7 +39,7 @@ def encoded(words):
 class Client:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(path))
         self.file = self.socket.makefile("rb")
 
@@ -84,7 +88,7 @@ class Node:
         self.process = subprocess.Popen([self.program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
         if wait:
-            eventually(self.can_connect, 30)
+            eventually(self.can_connect)
 
     def can_connect(self):
         try:
@@ -94,7 +98,12 @@ class Node:
         return True
 
     def __call__(self, *words):
-        return self.client(*words)
+        """Returns the answer, once no commit of another node keeps this node waiting for too
+        long."""
+        end = time.monotonic() + PATIENCE
+        while (answer := self.client(*words)) == UNAVAILABLE and time.monotonic() < end:
+            time.sleep(0.1)
+        return answer
 
     def send_signal(self, number):
         self.process.send_signal(number)
@@ -179,13 +188,21 @@ class Relay:
         target.sendall(data)
 
 
-def eventually(check, seconds):
-    end = time.monotonic() + seconds
+def eventually(check):
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if check():
             return True
         time.sleep(0.05)
     return False
+
+
+def nothing():
+    pass
+
+
+# What has to be done before the next test, when a test has left something behind.
+after_failure = nothing
 
 
 def test(name, needs_root=False):
@@ -206,6 +223,7 @@ def test(name, needs_root=False):
                         if frame.f_code.co_filename == file)
             print(f"# {os.path.basename(file)}:{line}: {error!r}")
             print(f"not ok {tests} {name}", flush=True)
+            after_failure()
         print(f"# {time.monotonic() - begin:.1f} s", flush=True)
     return run
 
@@ -215,16 +233,7 @@ def same(got, expected):
         raise AssertionError(f"{got!r} instead of {expected!r}")
 
 
-def put(node, *words):
-    """Puts a job, again while the node waits for a lock for too long. Returns the job's number."""
-    end_of_patience = time.monotonic() + 30
-    while isinstance(job := node("TW.PUT", *words), str) and time.monotonic() < end_of_patience:
-        assert job == "-UNAVAILABLE the store did not take it: nothing was changed", job
-        time.sleep(0.1)
-    return job
-
-
-def take(node, queue="q", seconds=4, **options):
+def take(node, queue="q", seconds=PATIENCE / 2, **options):
     """Waits for a job by BLOCK, and returns it as (id, receipt, attempt, body)."""
     words = [word for pair in options.items() for word in pair]
     jobs = Client(node.path)("TW.TAKE", queue, "BLOCK", int(seconds * 1000), *words)
@@ -236,7 +245,7 @@ def take(node, queue="q", seconds=4, **options):
 Job = collections.namedtuple("Job", "queue id receipt attempt due key body")
 
 
-def take_job(node, queue="q", seconds=5):
+def take_job(node, queue="q", seconds=PATIENCE / 2):
     """As take(), with all that is told of the job."""
     jobs = Client(node.path)("TW.TAKE", queue, "BLOCK", int(seconds * 1000))
     assert not isinstance(jobs, str), jobs
@@ -264,9 +273,9 @@ def take_unsent(node, job, large):
     client = Client(node.path)
     client.send("TW.GET", "q", large)
     client.send("TW.TAKE", "q")
-    assert eventually(lambda: state(node, job) == "held", 5)
+    assert eventually(lambda: state(node, job) == "held")
     client.socket.shutdown(socket.SHUT_RDWR)
-    assert eventually(lambda: state(node, job) == "ready", 5)
+    assert eventually(lambda: state(node, job) == "ready")
 
 
 def state(node, job, queue="q"):

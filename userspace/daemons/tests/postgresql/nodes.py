@@ -7,15 +7,42 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 
-from common import (Client, Closed, Node, Sql, end, eventually, figure, folder,
-                    init_database, put, same, state, take, test)
+import common
+from common import (PATIENCE, Client, Closed, Node, Sql, end, eventually, figure, folder,
+                    init_database, same, state, take, test)
 
 init_database().check_returncode()
 a, b, c = Node("a"), Node("b"), Node("c")
 sql = Sql()
 COUNT = 20
+
+
+def begin_again():
+    """Kills the nodes, and starts them on new tables."""
+    global sql
+    for node in (a, b, c):
+        node.stop(signal.SIGKILL)
+    sql.process.kill()
+    sql = Sql()
+    sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
+        " where pid <> pg_backend_pid() and backend_type = 'client backend'")
+    sql("drop schema timewheel cascade")
+    init_database().check_returncode()
+    for node in (a, b, c):
+        node.start()
+    create("q", "LEASE", 20)
+
+
+def create(queue, *settings):
+    """Makes a queue, and waits until each node knows it."""
+    same(a("TW.CREATE", queue, *settings), "+OK")
+    assert eventually(lambda: all(isinstance(n("TW.STATS", queue), list) for n in (a, b, c)))
+
+
+common.after_failure = begin_again
 
 
 @test("a queue made at one node is known at the others")
@@ -25,17 +52,15 @@ def _():
     same(c("TW.CANCEL", "q", job), 1)
     same(a("TW.CANCEL", "q", job), 0)
     same(b("TW.CREATE", "q", "LEASE", 20), "+OK")
-    assert eventually(lambda: 20000 in a("TW.STATS", "q"), 3)
+    assert eventually(lambda: 20000 in a("TW.STATS", "q"))
 
 
-@test("a worker gets a job that another node owns, within 2 seconds and some")
+@test("a worker gets a job that another node owns, long before a lease ends")
 def _():
-    begin = time.monotonic()
     job = a("TW.PUT", "q", "far")
     got = take(b)
     same(got[0], job)
     same(got[3], "far")
-    assert time.monotonic() - begin < 3
     same(state(c, job), "held")
     same(c("TW.CANCEL", "q", job), "-HELD the job is being worked on")
     same(a("TW.EXTEND", "q", got[1], 40), "+OK")
@@ -84,7 +109,7 @@ def _():
 
 
 def buried_at_all(count):
-    return eventually(lambda: {figure(n, "q", b"buried") for n in (a, b, c)} == {count}, 4)
+    return eventually(lambda: {figure(n, "q", b"buried") for n in (a, b, c)} == {count})
 
 
 @test("a buried job keeps its key, no node hands it out, and all count it")
@@ -115,7 +140,7 @@ def insist(node, *words):
 
 
 def done_at_all(count):
-    return eventually(lambda: {figure(n, "q", b"done") for n in (a, b, c)} == {count}, 4)
+    return eventually(lambda: {figure(n, "q", b"done") for n in (a, b, c)} == {count})
 
 
 def put_once(seconds):
@@ -156,7 +181,7 @@ def _():
     same(got[0], by_sql)
     same(a("TW.ACK", "q", got[1]), 1)
     put_once(1)
-    assert eventually(lambda: sql("select count(*) from timewheel.job where done") == "0", 8)
+    assert eventually(lambda: sql("select count(*) from timewheel.job where done") == "0")
     assert done_at_all(0)
     put_once(1000)
     same(sql("select length(body), size from timewheel.job where done"), "0|68")
@@ -189,7 +214,7 @@ def _():
     same(a("TW.CREATE", "kept", "KEEPDONE", 60), "+OK")
     assert eventually(lambda: all(
         60000 in (n("TW.STATS", "kept") if b"kept" in n("TW.QUEUES") else ())
-        for n in (a, b, c)), 3)
+        for n in (a, b, c)))
     jobs = [finish(node) for node in (a, b, c, a)]
     for node in (a, b, c):
         same(told_done(node), (jobs[::-1], 0))
@@ -214,27 +239,27 @@ def _():
     same(told_done(c), (jobs[::-1], 0))
     sql("update timewheel.done set ended = 0")
     same(told_done(c), ([], 0))
-    assert eventually(lambda: rows_of_done() == 0, 15)
+    assert eventually(lambda: rows_of_done() == 0)
     finish(c)
     same(a("TW.CREATE", "kept", "KEEPDONE", 0), "+OK")
-    assert eventually(lambda: rows_of_done() == 0, 15)
-    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 0, 3)
+    assert eventually(lambda: rows_of_done() == 0)
+    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 0)
     finish(a)
     same(rows_of_done(), 0)
     same(c("TW.CREATE", "kept", "KEEPDONE", 60), "+OK")
-    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 60000, 3)
+    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 60000)
     finish(a)
     same(rows_of_done(), 1)
     same(b("TW.DROP", "kept"), "+OK")
-    assert eventually(lambda: rows_of_done() == 0, 15)
-    assert eventually(lambda: sql("select count(*) from timewheel.queue where dropped") == "0", 15)
+    assert eventually(lambda: rows_of_done() == 0)
+    assert eventually(lambda: sql("select count(*) from timewheel.queue where dropped") == "0")
 
 
 @test("takes that come in one packet share a commit")
 def _():
     jobs = [a("TW.PUT", "q", f"one of {COUNT}") for _ in range(COUNT)]
     client = Client(a.path)
-    assert eventually(lambda: figure(a, "q", b"due") == COUNT, 5)
+    assert eventually(lambda: figure(a, "q", b"due") == COUNT)
     before = a.metric("commit_seconds_count{}")
     client.socket.sendall(COUNT * b"*2\r\n$7\r\nTW.TAKE\r\n$1\r\nq\r\n")
     got = [client.answer()[0] for _ in range(COUNT)]
@@ -267,25 +292,25 @@ def _():
     same(int(sql("select timewheel.put('q', 'again', key => 'k')")), job)
     same(take(a, seconds=1.5), None)
     sql("commit")
-    got = take(b, seconds=3)
+    got = take(b)
     same((got[0], got[3]), (job, "sql"))
     assert "HELD" in sql("select timewheel.cancel('q', 'k')")
     same(c("TW.ACK", "q", got[1]), 1)
     same(sql("select timewheel.cancel('q', 'k')"), "f")
     job = int(sql("select timewheel.put('q', 'x', now() + interval '1 hour')"))
-    assert eventually(lambda: sql(f"select node from timewheel.job where id = {job}"), 3)
+    assert eventually(lambda: sql(f"select node from timewheel.job where id = {job}"))
     same(sql(f"select timewheel.move('q', {job}, now())"), "t")
-    got = take(a, seconds=3)
+    got = take(a)
     same(got[0], job)
     same(a("TW.ACK", "q", got[1]), 1)
     # The text has all its bytes. As a bytea the literal would have two bytes fewer.
     job = int(sql("select timewheel.put_text('q', E'C:\\\\101 \\u00e4')"))
-    got = take(a, seconds=3)
+    got = take(a)
     same((got[0], got[3]), (job, "C:\\101 \u00e4"))
     same(a("TW.ACK", "q", got[1]), 1)
     assert "NOQUEUE" in sql("select timewheel.put('none', 'x')")
     assert "2255" in sql("select timewheel.put('q', 'x', '3000-01-01')")
-    assert eventually(lambda: a("TW.STATS", "q")[1] == 0, 3)
+    assert eventually(lambda: a("TW.STATS", "q")[1] == 0)
 
 
 @test("SQL: the programs' role may do nothing else")
@@ -341,11 +366,9 @@ def _():
     same(sql(f"select timewheel.cancel('q', {first})"), "t")
     got = take(a)
     same(got[0], second)
-    begin = time.monotonic()
     same(b("TW.CANCEL", "q", first)[:5], "-BUSY")
     same(b("TW.ACK", "q", got[1]), 1)
     same(state(a, first), "ready")
-    assert time.monotonic() - begin < 1
     sql("rollback")
     got = take(a)
     same(got[0], first)
@@ -356,7 +379,7 @@ def _():
 def _():
     job = a("TW.PUT", "q", "bound")
     client = Client(b.path)
-    same(client("TW.TAKE", "q", "BLOCK", 4000, "BOUND")[0][1], job)
+    same(client("TW.TAKE", "q", "BLOCK", 30000, "BOUND")[0][1], job)
     client.socket.close()
     client.file.close()
     got = take(c)
@@ -398,9 +421,11 @@ def _():
 def _():
     jobs = {a("TW.PUT", "q", i, "IN", 1) for i in range(50)}
     a.stop()
+    same(sql("select l.until from timewheel.node_lease l join timewheel.node n on n.id = l.node\n"
+             " where n.name = 'a'"), "0")
     begin = time.monotonic()
     worker = Client(b.path)
-    while jobs and time.monotonic() - begin < 6:
+    while jobs and time.monotonic() - begin < PATIENCE:
         for got in worker("TW.TAKE", "q", "COUNT", 50, "BLOCK", 1000) or ():
             jobs.remove(got[1])
             same(worker("TW.ACK", "q", got[2]), 1)
@@ -431,8 +456,8 @@ def _():
     same(a("TW.DROP", "empty"), "+OK")
 
 
-# A node moves this many jobs in a slice of a takeover.
-SLICE, MANY, SOON = 500, 30000, 500
+# A node moves 500 jobs in a slice of a takeover.
+MANY, SOON = 30000, 500
 
 
 def times_told():
@@ -441,8 +466,7 @@ def times_told():
 
 @test("many jobs are taken over in slices, between which clients are served")
 def _():
-    same(a("TW.CREATE", "many", "LEASE", 30), "+OK")
-    assert eventually(lambda: isinstance(b("TW.STATS", "many"), list), 3)
+    create("many", "LEASE", 30)
     sql(f"""with j as (insert into timewheel.job (id, queue, node, due, size, key, body)
                 select nextval('timewheel.job_id'), q.id, n.id, timewheel.now() +
                 case when i < {SOON} then 2000 else 3600000 end, 64,
@@ -451,56 +475,70 @@ def _():
                 where q.name = 'many' and n.name = 'a' returning queue, size)
             insert into timewheel.delta
                 select queue, count(*), sum(size) from j group by queue""")
-    told = times_told()
+    told, answers = times_told(), []
+    ended = threading.Event()
+
+    def put_on():
+        while not ended.is_set():
+            answers.append(b("TW.PUT", "many", "put", "IN", 3600))
+
+    producer = threading.Thread(target=put_on)
     a.stop()
-    puts = during = 0
-    while left := int(sql("select count(*) from timewheel.job j join timewheel.node n\n"
-                          " on coalesce(j.node, n.id) = n.id where n.name = 'a'")):
-        for _ in range(10):
-            assert isinstance(b("TW.PUT", "many", "put", "IN", 3600), int)
-            puts += 1
-            during += left < MANY
-    print(f"# {during} jobs were put meanwhile")
+    producer.start()
+    moved = eventually(lambda: sql("select count(*) from timewheel.job j\n"
+                                   " join timewheel.node n on coalesce(j.node, n.id) = n.id\n"
+                                   " where n.name = 'a'") == "0")
+    ended.set()
+    producer.join()
+    assert moved
+    # A row tells the number of the transaction that has changed it last. Puts have no key.
+    numbers = ("with change as (select distinct xmin::text::bigint as number, key is null as put\n"
+               " from timewheel.job)\n")
+    slices = int(sql(numbers + "select count(*) from change where not put"))
+    between = int(sql(numbers + "select count(*) from change where put and number between\n"
+                      " (select min(number) from change where not put) and\n"
+                      " (select max(number) from change where not put)"))
+    print(f"# {slices} slices, and {between} transactions with puts between them")
+    assert slices >= MANY / 2000 and between >= 10
     # The log does not tell of each slice.
     assert 1 <= times_told() - told <= 2
-    assert during > 2 * MANY / SLICE
+    assert all(isinstance(answer, int) for answer in answers)
     bodies = []
     worker = Client(b.path)
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while len(bodies) < SOON and time.monotonic() < end:
         for job in worker("TW.TAKE", "many", "COUNT", 50, "BLOCK", 2500) or ():
             bodies.append(int(job[6]))
             same(worker("TW.ACK", "many", job[2]), 1)
     same(worker("TW.TAKE", "many"), None)
     same(sorted(bodies), list(range(SOON)))
-    same(figure(b, "many", b"pending") + figure(c, "many", b"pending"), MANY - SOON + puts)
+    same(figure(b, "many", b"pending") + figure(c, "many", b"pending"), MANY - SOON + len(answers))
     same(b("TW.DROP", "many"), "+OK")
     a.start()
 
 
-# Only a machine that has nothing else to do can show that this takes at most 12 seconds.
 @test("a killed and a stopped node: each job is delivered once by another")
 def _():
-    jobs = {put(node, "q", i, "IN", 1) for node in (a, c) for i in range(100)}
+    jobs = {node("TW.PUT", "q", i, "IN", 1) for node in (a, c) for i in range(100)}
     a.stop(signal.SIGKILL)
     c.send_signal(signal.SIGSTOP)
     begin = time.monotonic()
     worker = Client(b.path)
-    while jobs and time.monotonic() - begin < 40:
+    while jobs and time.monotonic() - begin < PATIENCE:
         for got in worker("TW.TAKE", "q", "COUNT", 50, "BLOCK", 1000) or ():
             jobs.remove(got[1])
             same(worker("TW.ACK", "q", got[2]), 1)
     same(jobs, set())
     print(f"# after {time.monotonic() - begin:.1f} s")
-    assert 8 <= b.metric("takeover_seconds") < 40
+    assert 8 <= b.metric("takeover_seconds") < PATIENCE
 
 
 @test("a stopped node that goes on is refused by its epoch, and goes on with others")
 def _():
     sql("update timewheel.node set epoch = epoch + 1 where name = 'c'")
     c.send_signal(signal.SIGCONT)
-    assert eventually(lambda: "another node has taken" in c.said(), 5)
-    assert eventually(lambda: isinstance(c("TW.PUT", "q", "on"), int), 3)
+    assert eventually(lambda: "another node has taken" in c.said())
+    assert eventually(lambda: isinstance(c("TW.PUT", "q", "on"), int))
     got = take(c)
     same(c("TW.ACK", "q", got[1]), 1)
     same(b.metric("fenced_total"), 0)
@@ -521,14 +559,14 @@ def _():
     c.stop(signal.SIGKILL)
     time.sleep(1)
     a.stop(signal.SIGKILL)
-    assert eventually(lambda: sql(f"{owner}{jobs[2]}") not in dead, 12)
+    assert eventually(lambda: sql(f"{owner}{jobs[2]}") not in dead)
     before = b.metric("commit_seconds_count{}")
-    assert eventually(lambda: f"process {pid}, \"psql\"," in b.said(), 9)
+    assert eventually(lambda: f"process {pid}, \"psql\"," in b.said())
     # The node has two turns in each second, and does not spin.
     assert b.metric("commit_seconds_count{}") - before < 50
     same([sql(f"{owner}{job}") for job in jobs[:2]], dead[:2])
     program("rollback")
-    assert eventually(lambda: all(sql(f"{owner}{job}") not in dead for job in jobs), 5)
+    assert eventually(lambda: all(sql(f"{owner}{job}") not in dead for job in jobs))
     for job in jobs:
         same(b("TW.CANCEL", "q", job), 1)
     a.start()
@@ -539,7 +577,7 @@ def _():
 def _():
     sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
         " where application_name = 'a'")
-    assert eventually(lambda: isinstance(a("TW.PUT", "q", "cut"), int), 4)
+    assert eventually(lambda: isinstance(a("TW.PUT", "q", "cut"), int))
     got = take(a)
     same(a("TW.ACK", "q", got[1]), 1)
 
@@ -554,17 +592,17 @@ def set_clock(ms):
 def _():
     job = b("TW.PUT", "q", "clock", "IN", 3000)
     set_clock(3600000)
-    got = take(b, seconds=6)
+    got = take(b)
     same(got[0], job)
     same(b("TW.ACK", "q", got[1]), 1)
-    job = b("TW.PUT", "q", "clock", "IN", 2)
+    job = b("TW.PUT", "q", "clock", "IN", 5)
     same(take(b, seconds=1.5), None)
-    got = take(b, seconds=2)
+    got = take(b)
     same(got[0], job)
     same(b("TW.ACK", "q", got[1]), 1)
     set_clock(0)
     # Leases that were renewed by the clock before this change end an hour later.
-    assert eventually(lambda: isinstance(b("TW.PUT", "q", "b", "IN", 1000), int), 4)
+    assert eventually(lambda: isinstance(b("TW.PUT", "q", "b", "IN", 1000), int))
 
 
 @test("a queue that is dropped at one node is gone at all, with its jobs")
@@ -575,18 +613,18 @@ def _():
             node("TW.PUT", "r", i, "IN", 1000)
     sql("select timewheel.put('r', 'inbox')")
     same(b("TW.DROP", "r"), "+OK")
-    assert eventually(lambda: str(a("TW.PUT", "r", "x"))[:8] == "-NOQUEUE", 3)
+    assert eventually(lambda: str(a("TW.PUT", "r", "x"))[:8] == "-NOQUEUE")
     assert eventually(lambda: sql(
         "select count(*) from timewheel.job j join timewheel.queue q\n"
-        " on q.id = j.queue where q.name = 'r'") == "0", 4)
+        " on q.id = j.queue where q.name = 'r'") == "0")
     assert eventually(lambda: sql(
-        "select count(*) from timewheel.queue where name = 'r'") == "0", 4)
+        "select count(*) from timewheel.queue where name = 'r'") == "0")
 
 
 @test("a queue that is made just after another node has dropped it is there")
 def _():
     same(a("TW.CREATE", "s", "LEASE", 30), "+OK")
-    assert eventually(lambda: isinstance(b("TW.PUT", "s", "x", "IN", 9), int), 3)
+    assert eventually(lambda: isinstance(b("TW.PUT", "s", "x", "IN", 9), int))
     same(a("TW.DROP", "s"), "+OK")
     same(b("TW.CREATE", "s", "LEASE", 30), "+OK")
     # By now each node has heard of both queues.
@@ -614,7 +652,7 @@ def puts(node):
 
 
 def goes_on():
-    assert eventually(lambda: puts(d), 9)
+    assert eventually(lambda: puts(d))
 
 
 def pending():
@@ -623,11 +661,11 @@ def pending():
     client = Client(d.path)
     leases = "select max(until) from timewheel.node_lease"
     before = sql(leases)
-    assert eventually(lambda: sql(leases) != before, 9)
+    assert eventually(lambda: sql(leases) != before)
     standby("pause")
     client.send("TW.PUT", "q", "doubt", "IN", 1000)
     assert eventually(lambda: sql(
-        "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0", 9)
+        "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0")
     return client
 
 
@@ -646,16 +684,16 @@ def _():
             ("*", 1), ("ANY 1 (*)", 1), ("FIRST 2 (db2, *)", 1), ("\"*\"", 1)):
         quoted = f"'{names}'"
         config(f"set synchronous_standby_names = {quoted}")
-        assert eventually(lambda: sql("show synchronous_standby_names") == names, 3), names
+        assert eventually(lambda: sql("show synchronous_standby_names") == names), names
         same([has_quorum(machines) for machines in range(1, 6)],
              ["t"] * count + ["f"] * (5 - count))
     assert "must be greater than zero" in sql(
         "alter system set synchronous_standby_names = 'FIRST 0 (db2)'")
     # The database reads only some bits of this number.
     config("set synchronous_standby_names = 'ANY 4294967297 (db2)'")
-    assert eventually(lambda: "out of range" in has_quorum(2), 3)
+    assert eventually(lambda: "out of range" in has_quorum(2))
     config("set synchronous_standby_names = 'ANY 2 (db2, db3)'")
-    assert eventually(lambda: has_quorum(3) == "t", 3)
+    assert eventually(lambda: has_quorum(3) == "t")
     for commit in "off", "local", "remote_write":
         sql(f"set synchronous_commit = {commit}")
         same([has_quorum(1), has_quorum(2)], ["t", "f"])
@@ -678,8 +716,15 @@ def refuses(node, seconds):
     assert sum(wait > 0.9 for wait in waits) <= 1 and max(waits) < 3, sorted(waits)[-3:]
 
 
+def answer_again():
+    """Lets the standby answer, and the database ask it."""
+    standby("resume")
+    config("set synchronous_standby_names = 'ANY 1 (standby)'")
+
+
 for node in (a, b, c):
     node.stop()
+common.after_failure = answer_again
 config("set synchronous_standby_names = ''")
 standby("start")
 config("set synchronous_standby_names = 'ANY 1 (standby)'")
@@ -762,11 +807,11 @@ def _():
     goes_on()
     for names in "*", "ANY 1 (*)":
         config(f"set synchronous_standby_names = '{names}'")
-        assert eventually(lambda: not puts(d), 3)
+        assert eventually(lambda: not puts(d))
         same(Client(d.path)("TW.PUT", "q", "x", "IN", 1000)[:12], "-UNAVAILABLE")
     config("set synchronous_standby_names = 'ANY 1 (standby)'")
     f = Node("f", machines=3, wait=False)
-    assert eventually(lambda: "commits do not wait for the disks of 3 machines" in f.said(), 20)
+    assert eventually(lambda: "commits do not wait for the disks of 3 machines" in f.said())
     assert not f.can_connect()
     f.stop(signal.SIGKILL)
 
@@ -778,7 +823,7 @@ def _():
     job = e("TW.PUT", "q", "both", "IN", 1000)
     # From now on there are two primaries, and no commit of the first one ends.
     standby("promote")
-    assert eventually(lambda: puts(e), 9)
+    assert eventually(lambda: puts(e))
     e.can_connect()
     same(state(e, job), "delayed")
     e.stop()

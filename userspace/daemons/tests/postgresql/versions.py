@@ -54,12 +54,12 @@ def _():
     same(node("TW.BURY", "q", take(node)[1]), "+OK")
     job = node("TW.PUT", "q", "old", "KEY", "k")[0]
     refused = Node("next", where=where, wait=False, program=newer)
-    assert eventually(refused.process.poll, 20)
+    assert eventually(refused.process.poll)
     assert "tables have version 1, this program 2: run" in refused.said()
     done = init_database(where, program=newer)
     same((done.returncode, done.stderr), (0, ""))
     same(dump("old"), dump("fresh"))
-    assert eventually(node.process.poll, 5)
+    assert eventually(node.process.poll)
     said = "tables have version 2, this program 1: use that of other nodes"
     assert said in node.said(), node.said()
     done = init_database(where)
@@ -70,7 +70,7 @@ def _():
     got = take(node)
     same((got[0], got[3]), (job, "old"))
     same(node("TW.ACK", "q", got[1]), 1)
-    assert eventually(lambda: figure(node, "q", b"buried") == 1, 3)
+    assert eventually(lambda: figure(node, "q", b"buried") == 1)
     same(node("TW.KICK", "q", buried), 1)
     same(take(node)[0], buried)
     node.stop()

@@ -42,7 +42,7 @@ wire = Wire()
 a, b = Node("a", where=wire.where), Node("b")
 sql = Sql()
 same(a("TW.CREATE", "q", "LEASE", 30), "+OK")
-assert eventually(lambda: isinstance(b("TW.STATS", "q"), list), 3)
+assert eventually(lambda: isinstance(b("TW.STATS", "q"), list))
 
 
 @test("a commit that ends as a rollback has not been done, and its put is refused")
@@ -65,7 +65,7 @@ def _():
                timewheel.node n where q.name = 'q' and n.name = 'a' returning queue, size)
            insert into timewheel.delta select queue, count(*), sum(size) from j group by queue""")
     # The node's backstop finds all jobs, and goes on to look at tokens.
-    assert eventually(lambda: a("TW.STATS", "q")[3] >= 5000, 30)
+    assert eventually(lambda: a("TW.STATS", "q")[3] >= 5000)
     time.sleep(5)
     begin, before = time.monotonic(), (wire.executed, wire.ended)
     time.sleep(10)
@@ -81,7 +81,7 @@ def _():
     for i in range(8):
         sql(f"select timewheel.put('q', convert_to(repeat('{i}', 3000000), 'UTF8'))")
     owned = "select count(*) from timewheel.job where size > 3000000 and node is not null"
-    assert eventually(lambda: sql(owned) == "8", 5)
+    assert eventually(lambda: sql(owned) == "8")
     time.sleep(0.5)
     bodies, most = set(), 0
     end_of_test = time.monotonic() + 20
@@ -103,16 +103,13 @@ def _():
     client = Client(a.path)
     wire.left = 20000
     client.send("TW.PUT", "q", 60000 * b"x")
-    assert eventually(lambda: not wire.left, 3)
+    assert eventually(lambda: not wire.left)
     a.send_signal(signal.SIGSTOP)
-    begin = time.monotonic()
     # The server may still be busy with statements before the 20 kB.
     assert eventually(lambda: sql("select state, wait_event from pg_stat_activity"
-                                  " where application_name = 'a'") == "active|ClientRead", 3)
-    got = take(b, seconds=14)
-    print(f"# after {time.monotonic() - begin:.1f} s")
+                                  " where application_name = 'a'") == "active|ClientRead")
+    got = take(b)
     same(got and got[0], job)
-    assert time.monotonic() - begin < 12
     same(sql("select count(*) from pg_stat_activity where application_name = 'a'"), "0")
     same(b("TW.ACK", "q", got[1]), 1)
     a.stop(signal.SIGKILL)
