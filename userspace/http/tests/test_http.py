@@ -298,7 +298,9 @@ class Answers(Case):
                           self.daemon.jobs("hooks", "buried"))
         self.assertEqual(sorted(job["reason"] for job in jobs),
                          [b"HTTP 410", b"HTTP 410: " + b"a" * 200, b"HTTP 410: " + b"b" * 200])
-        self.assertEqual(len({post.client for post in self.server.posts}), 1)
+        # libcurl ends the connection if the answer to an empty post comes before libcurl knows that
+        # it has sent all.
+        self.assertLess(len({post.client for post in self.server.posts}), 3)
 
 
 class RetryAfter(Case):
