@@ -70,7 +70,7 @@ class Bedded:
         """Sends a put whose commit then waits for other machines."""
         self.client.send("TW.PUT", "q", "first", "KEY", "k")
         assert eventually(lambda: ask_primary(
-            "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") > 0, 5)
+            "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") > 0)
 
     def is_not_told(self):
         """The client of the put gets no answer."""

@@ -87,7 +87,11 @@ class Daemon(Node):
         self.log = open(folder / f"{self.name}.log", "w")
         self.process = self.popen([program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
-        eventually(lambda: self.process.poll() is not None or self.can_connect(), 30)
+        eventually(lambda: self.process.poll() is not None or self.can_connect())
+
+    def __call__(self, *words):
+        """Returns the answer, also one that the store did not take the command."""
+        return self.client(*words)
 
     def popen(self, command, **more):
         return subprocess.Popen(command, env=self.environment, **more)
@@ -158,7 +162,7 @@ def on_nodes(*settings):
                 if shared else [a] * 3
             try:
                 same(a("TW.CREATE", "q", *settings), "+OK")
-                assert all(eventually(lambda: node("TW.QUEUES") == [b"q"], 5) for node in nodes)
+                assert all(eventually(lambda: node("TW.QUEUES") == [b"q"]) for node in nodes)
                 function(*nodes)
                 same([figure(node, None, b"mended") for node in nodes], [0] * 3)
             finally:
@@ -223,7 +227,7 @@ def restart(daemon, number):
     """The wheels end with the process, and the next process loads them."""
     daemon.stop(number)
     daemon.start()
-    assert eventually(lambda: figure(daemon, "q", b"loading") == 0, 5)
+    assert eventually(lambda: figure(daemon, "q", b"loading") == 0)
 
 
 OPEN = f"listen = 127.0.0.1:{port}"
@@ -270,7 +274,7 @@ def reload(daemon, *lines):
     config.write_text("\n".join([f"listen = {daemon.path}", f"store = {daemon.store}",
                                  "wheels = process", *lines, "max-connections = 7"]) + "\n")
     daemon.send_signal(signal.SIGHUP)
-    assert eventually(lambda: daemon.said()[said:].endswith((refused, "is changed\n")), 30)
+    assert eventually(lambda: daemon.said()[said:].endswith((refused, "is changed\n")))
     return re.sub(f".*{refused}", "", daemon.said()[said:])
 
 

@@ -80,7 +80,7 @@ def _(daemon):
     for _ in range(1200):
         same(daemon("TW.ACK", "q", take(daemon)[1]), 1)
     same(daemon("TW.PAUSE", "q"), "+OK")
-    assert eventually(lambda: sizes(daemon) == [1, 65, 0, 0, 0, 1, 0], 20), sizes(daemon)
+    assert eventually(lambda: sizes(daemon) == [1, 65, 0, 0, 0, 1, 0]), sizes(daemon)
     same(daemon("TW.PUT", "q", body, "KEY", 0)[1], b"DONE")
     same(daemon("TW.PUT", "q", body, "KEY", 1)[1], b"NEW")
     same(figure(daemon, None, b"mended"), 0)
@@ -218,9 +218,9 @@ def _(daemon):
         finish(daemon)
     finish(daemon, queue="r")
     same(daemon("TW.CREATE", "q", "KEEPDONE", 0.7), "+OK")
-    assert eventually(lambda: done(daemon) == ([], 0), 3)
+    assert eventually(lambda: done(daemon) == ([], 0))
     if daemon.store != "memory":
-        assert eventually(lambda: rows(daemon, "done") == [1], 25), rows(daemon, "done")
+        assert eventually(lambda: rows(daemon, "done") == [1]), rows(daemon, "done")
     last = finish(daemon)
     same(done_ids(daemon), [last])
     # The removal goes on after a crash, too, when the setting has gone.
@@ -233,10 +233,10 @@ def _(daemon):
     same(done(daemon), ([], 0))
     if daemon.store != "memory":
         restart(daemon, signal.SIGKILL)
-        assert eventually(lambda: rows(daemon, "done") == [1], 15), rows(daemon, "done")
+        assert eventually(lambda: rows(daemon, "done") == [1]), rows(daemon, "done")
     same(daemon("TW.DROP", "r"), "+OK")
     if daemon.store != "memory":
-        assert eventually(lambda: rows(daemon, "done") == [0], 15), rows(daemon, "done")
+        assert eventually(lambda: rows(daemon, "done") == [0]), rows(daemon, "done")
 
 
 @test("an ACK ends up to two jobs that have been kept for too long")

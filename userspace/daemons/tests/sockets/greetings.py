@@ -49,7 +49,7 @@ def _(daemon):
     same(daemon("CLIENT", "UNBLOCK", number), 0)
     waits.send("TW.TAKE", "q", "BLOCK", 0)
     waits.send("PING")
-    assert eventually(lambda: daemon("CLIENT", "UNBLOCK", number) == 1, 20)
+    assert eventually(lambda: daemon("CLIENT", "UNBLOCK", number) == 1)
     same(waits.answer(), None)
     same(waits.answer(), "+PONG")
     same(daemon("CLIENT", "UNBLOCK", 999), 0)

@@ -156,7 +156,7 @@ def _(daemon):
         same(rows(daemon, "waiting"), [1])
     same(daemon("TW.DROP", "q"), "+OK")
     if daemon.store != "memory":
-        assert eventually(lambda: rows(daemon, "waiting") == [0], 10)
+        assert eventually(lambda: rows(daemon, "waiting") == [0])
 
 
 @test("waiting jobs and places in groups outlive a restart and kill -9")
@@ -239,10 +239,10 @@ def _(daemon):
     same(len(take_all(daemon)), 2)
     same(figure(daemon, "q", b"waiting"), 598)
     same(daemon("TW.CREATE", "q", "GROUPLIMIT", 5), "+OK")
-    assert eventually(lambda: figure(daemon, "q", b"waiting") == 593, 10)
+    assert eventually(lambda: figure(daemon, "q", b"waiting") == 593)
     same(len(take_all(daemon)), 5)
     same(daemon("TW.CREATE", "q", "GROUPLIMIT", 0), "+OK")
-    assert eventually(lambda: figure(daemon, "q", b"waiting") == 0, 20)
+    assert eventually(lambda: figure(daemon, "q", b"waiting") == 0)
     same(len(take_all(daemon)), 593)
 
 

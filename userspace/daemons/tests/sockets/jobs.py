@@ -294,7 +294,7 @@ def _(daemon):
 @in_stores()
 def _(daemon):
     put(daemon, 4)
-    assert eventually(lambda: figure(daemon, "q", b"due") == 4, 5)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 4)
     jobs = [daemon("TW.TAKE", "q", *count) for count in ((), ("COUNT", 1), ("COUNT", 2))]
     same([len(taken) for taken in jobs], [1, 1, 2])
     receipts = [job[2].decode() for taken in jobs for job in taken]
@@ -343,7 +343,7 @@ def _(daemon):
     same(sorted(daemon("TW.QUEUES")), [b"q", b"urgent"])
     put(daemon, 1)
     put(daemon, 1, queue="urgent")
-    assert eventually(lambda: figure(daemon, "urgent", b"due") == 1, 5)
+    assert eventually(lambda: figure(daemon, "urgent", b"due") == 1)
     for queue in b"urgent", b"q":
         same([job[0] for job in daemon("TW.TAKE", "urgent", "q", "BLOCK", 4000)], [queue])
     client = waiting_take(daemon, queue="urgent")

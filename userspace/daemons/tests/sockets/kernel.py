@@ -140,7 +140,7 @@ def is_stale(daemon, receipt):
 
 
 def loaded(daemon):
-    assert eventually(lambda: figure(daemon, "q", b"loading") == 0, 30)
+    assert eventually(lambda: figure(daemon, "q", b"loading") == 0)
 
 
 def first_job(daemon):
@@ -224,10 +224,10 @@ def _(daemon):
     work = subprocess.Popen([output / "twjob", "work", "--server", daemon.path, "q", "-j", "4",
                              "--", "sh", "-c", f"echo $TWJOB_ID >>{ran}; sleep 1"])
     for i in (1, 2, 3):
-        assert eventually(lambda: ran.exists() and len(ran.read_text().split()) >= 4 * i, 30)
+        assert eventually(lambda: ran.exists() and len(ran.read_text().split()) >= 4 * i)
         daemon.stop()
         daemon.start()
-    assert eventually(lambda: counts(daemon)[0] == 0, 30)
+    assert eventually(lambda: counts(daemon)[0] == 0)
     work.terminate()
     same(work.wait(), 0)
     same(sorted(map(int, ran.read_text().split())), jobs)
@@ -348,7 +348,7 @@ def fill(disk):
         same(daemon("TW.PUT", "q", "x")[:5], "-FULL")
         for _ in range(puts):
             ack(daemon, take(daemon))
-        assert eventually(lambda: figure(daemon, None, b"disk_full") == 0, 30)
+        assert eventually(lambda: figure(daemon, None, b"disk_full") == 0)
         assert daemon("TW.PUT", "q", "x") > 0
     inner()
 
@@ -424,7 +424,7 @@ def _():
         wheel.cancel(missing)
         wheel.move(late, 3600)
         wheel.register(123456, 3600, cookie=123456)
-    assert eventually(lambda: figure(daemon, None, b"mended") == 3, 30)
+    assert eventually(lambda: figure(daemon, None, b"mended") == 3)
     same(sorted(take(daemon, seconds=30)[0] for _ in range(2)), sorted((missing, late)))
     same(figure(daemon, "q", b"pending"), 0)
     daemon.stop()
@@ -446,7 +446,7 @@ def _(daemon):
     same((len(set(bodies)), counts(daemon)), (499, [0] * 4))
     # A daemon with nothing to do finds out, too.
     destroy_wheels()
-    assert eventually(lambda: isinstance(daemon("TW.PUT", "q", "x"), int), 30)
+    assert eventually(lambda: isinstance(daemon("TW.PUT", "q", "x"), int))
     ack(daemon, take(daemon, seconds=30))
     assert "has been destroyed" in daemon.said()
 
@@ -626,7 +626,7 @@ def _(daemon):
     lists = lists_for_stats(daemon)
     print(f"# {lists} lists for one answer")
     assert 10 < lists < 60, lists
-    assert eventually(lambda: figure(daemon, "q", b"due") == 3, 30)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 3)
 
 
 end()

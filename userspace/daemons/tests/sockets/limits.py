@@ -164,7 +164,7 @@ def _():
         for client in clients[1:]:
             client.file.close()
             client.socket.close()
-        assert eventually(lambda: Client(daemon.path)("PING") == "+PONG", 10)
+        assert eventually(lambda: Client(daemon.path)("PING") == "+PONG")
         same(figure(daemon, "q", b"held"), 1000)
     try:
         inner()
@@ -178,11 +178,11 @@ def _(daemon):
     at_once(daemon, *[("TW.PUT", "q", "x", "IN", 10000)] * 12000)
     same(figure(daemon, "q", b"due"), 0)
     put(daemon, 3, "AT", 1000)
-    assert eventually(lambda: figure(daemon, "q", b"due") == 3, 10)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 3)
     time.sleep(0.3)
     assert figure(daemon, "q", b"oldest_ms") >= 300
     put(daemon, 5)
-    assert eventually(lambda: figure(daemon, "q", b"due") == 8, 10)
+    assert eventually(lambda: figure(daemon, "q", b"due") == 8)
     for _ in range(8):
         same(daemon("TW.ACK", "q", take(daemon)[1]), 1)
     same([figure(daemon, "q", name) for name in (b"due", b"oldest_ms")], [0, 0])

@@ -61,7 +61,7 @@ def _(a, b, c):
     failed(b"no \xff route")
     # This is the lease of the last try.
     same(take(a, seconds=20)[2], 3)
-    assert eventually(lambda: take(a, seconds=0.1) is None and state(a, job) == "buried", 5)
+    assert eventually(lambda: take(a, seconds=0.1) is None and state(a, job) == "buried")
     failed(b"the lease was over")
     same(b("TW.KICK", "q", job), 1)
     failed(b"the lease was over")
@@ -102,13 +102,13 @@ def _(daemon):
     same(figure(daemon, "q", b"buried"), 601)
     same(daemon("TW.CREATE", "q", "KEEPBURIED", 1.5), "+OK")
     same(figure(daemon, "q", b"keep_buried_ms"), 1500)
-    assert eventually(lambda: figure(daemon, "q", b"buried") == 0, 20)
+    assert eventually(lambda: figure(daemon, "q", b"buried") == 0)
     same(counts(daemon), [99, 99, 0, 0])
     late = daemon("TW.PUT", "q", "x")
     same(daemon("TW.BURY", "q", take(daemon)[1]), "+OK")
     time.sleep(1)
     same(state(daemon, late), "buried")
-    assert eventually(lambda: state(daemon, late) is None, 20)
+    assert eventually(lambda: state(daemon, late) is None)
     same(figure(daemon, "r", b"buried"), 601)
 
 
