@@ -344,20 +344,29 @@ static unsigned int tw_ops_copy_in(struct timewheel_op *ops, unsigned int n,
 	return i;
 }
 
+/* Tells the caller what operations fill in. Their other fields stay as the caller has them. */
 static int tw_ops_copy_out(const struct timewheel_op *ops, unsigned int n,
 			   void __user *to, u32 op_size)
 {
 	unsigned int i;
 
-	if (op_size == sizeof(*ops))
-		return copy_to_user(to, ops, n * sizeof(*ops)) ? -EFAULT : 0;
+	if (!user_write_access_begin(to, (size_t)n * op_size))
+		return -EFAULT;
+	for (i = 0; i < n; i++) {
+		struct timewheel_op __user *op = to + (size_t)i * op_size;
 
-	for (i = 0; i < n; i++)
-		if (copy_to_user(to + (size_t)i * op_size, &ops[i],
-				 min_t(u32, op_size, sizeof(*ops))))
-			return -EFAULT;
+		unsafe_put_user(ops[i].handle, &op->handle, fault);
+		unsafe_put_user(ops[i].deadline, &op->deadline, fault);
+		unsafe_put_user(ops[i].result, &op->result, fault);
+	}
+	user_write_access_end();
 
 	return 0;
+
+fault:
+	user_write_access_end();
+
+	return -EFAULT;
 }
 
 /* Whether a user's array may have elements of this size. */

@@ -61,7 +61,7 @@ void tw_lists_destroy(struct tw_lists *lists)
  */
 const u32 *tw_list_ahead(const struct tw_lists *lists, const struct tw_list *list)
 {
-	const struct tw_chunk *head = tw_chunk(lists, list->head);
+	const struct tw_chunk *head = list->chunk;
 	const struct tw_chunk *next = NULL;
 
 	if (head->next != TW_NIL)
@@ -77,12 +77,13 @@ const u32 *tw_list_ahead(const struct tw_lists *lists, const struct tw_list *lis
 /* Removes the head chunk, which has become empty: the list goes on with the next, if any. */
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list)
 {
-	struct tw_chunk *head = tw_chunk(lists, list->head);
+	struct tw_chunk *head = list->chunk;
 	u32 next = head->next;
 
 	head->next = lists->free;
 	lists->free = list->head;
 	if (next != TW_NIL) {
+		list->chunk = tw_chunk(lists, next);
 		list->head = next;
 		list->fill = TW_CHUNK_ENTRIES;
 	}

@@ -38,12 +38,14 @@ struct tw_chunk {
 
 /**
  * struct tw_list - a list of tokens
- * @head: its first chunk; valid while @fill is not 0
- * @fill: entries in the head chunk; 0 when the list is empty
+ * @chunk: its first chunk; valid while @fill is not 0
+ * @head: the number of this chunk
+ * @fill: entries in this chunk; 0 when the list is empty
  */
 struct tw_list {
-	u32	head;
-	u32	fill;
+	struct tw_chunk	*chunk;
+	u32		head;
+	u32		fill;
 };
 
 /**
@@ -92,10 +94,9 @@ static inline bool tw_list_is_to_fetch(const struct tw_list *list)
 }
 
 /* Returns the last entry of a list that is not empty, which is the cheapest to take. */
-static inline u32 tw_list_last(const struct tw_lists *lists,
-			       const struct tw_list *list)
+static inline u32 tw_list_last(const struct tw_list *list)
 {
-	return tw_chunk(lists, list->head)->entry[list->fill - 1];
+	return list->chunk->entry[list->fill - 1];
 }
 
 /* Takes the last entry off a list. Returns whether the list is empty then. */
@@ -127,8 +128,7 @@ static inline bool tw_list_is_full(const struct tw_list *list)
 }
 
 /* Gives a list that is full another head chunk, to which at least one entry is added. */
-static inline struct tw_chunk *tw_lists_new_head(struct tw_lists *lists,
-						 u32 list)
+static inline void tw_lists_new_head(struct tw_lists *lists, u32 list)
 {
 	struct tw_list *to = &lists->list[list];
 	u32 chunk = lists->free;
@@ -142,50 +142,48 @@ static inline struct tw_chunk *tw_lists_new_head(struct tw_lists *lists,
 
 	head->next = to->fill ? to->head : TW_NIL;
 	head->list = list;
+	to->chunk = head;
 	to->head = chunk;
 	to->fill = 0;
-
-	return head;
 }
 
 /* Adds an entry to the head chunk, which has room. Returns its place. */
-static inline u32 tw_list_push(struct tw_list *list, struct tw_chunk *head,
-			       u32 index)
+static inline u32 tw_list_push(struct tw_list *list, u32 index)
 {
 	u32 fill = list->fill;
 	u32 place = list->head << TW_CHUNK_SHIFT | fill;
 
 	list->fill = fill + 1;
-	head->entry[fill] = index;
+	list->chunk->entry[fill] = index;
 
 	return place;
 }
 
-/* Returns the head chunk, which has room for at least the one entry that is then added. */
-static inline struct tw_chunk *tw_lists_open(struct tw_lists *lists, u32 list)
+/* Returns a list whose head chunk has room for at least the one entry that is then added. */
+static inline struct tw_list *tw_lists_open(struct tw_lists *lists, u32 list)
 {
-	const struct tw_list *to = &lists->list[list];
+	struct tw_list *to = &lists->list[list];
 
-	return unlikely(tw_list_is_full(to)) ? tw_lists_new_head(lists, list) :
-					       tw_chunk(lists, to->head);
+	if (unlikely(tw_list_is_full(to)))
+		tw_lists_new_head(lists, list);
+
+	return to;
+}
+
+static inline bool tw_lists_empty(const struct tw_lists *lists, u32 list)
+{
+	return !lists->list[list].fill;
 }
 
 /* Adds a token, which is at @index. Returns whether the list was empty. */
 static inline bool tw_lists_add(struct tw_lists *lists, u32 list, u32 index,
 				struct tw_token *token)
 {
-	struct tw_list *to = &lists->list[list];
+	bool was_empty = tw_lists_empty(lists, list);
 
-	if (unlikely(tw_list_is_full(to))) {
-		bool was_empty = !to->fill;
+	token->place = tw_list_push(tw_lists_open(lists, list), index);
 
-		token->place = tw_list_push(to, tw_lists_new_head(lists, list),
-					    index);
-		return was_empty;
-	}
-	token->place = tw_list_push(to, tw_chunk(lists, to->head), index);
-
-	return false;
+	return was_empty;
 }
 
 /*
@@ -200,7 +198,7 @@ static inline u32 tw_lists_remove(struct tw_lists *lists,
 	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
 	u32 list = chunk->list;
 	struct tw_list *from = &lists->list[list];
-	u32 last = tw_list_last(lists, from);
+	u32 last = tw_list_last(from);
 
 	*index = chunk->entry[place & TW_CHUNK_MASK];
 	if (last != *index) {
@@ -220,11 +218,6 @@ static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)
 	const struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
 
 	return chunk->entry[place & TW_CHUNK_MASK];
-}
-
-static inline bool tw_lists_empty(const struct tw_lists *lists, u32 list)
-{
-	return !lists->list[list].fill;
 }
 
 #endif /* TW_LIST_H */

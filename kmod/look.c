@@ -139,7 +139,6 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 	const bool deliveries = extras && tw_ring_has_deliveries(ring);
 	const u32 list = earliest->list;
 	const struct tw_list *from = &ring->levels.lists.list[list];
-	const struct tw_chunk *head = tw_chunk(&ring->levels.lists, from->head);
 	const unsigned int tries = min(*work, max);
 	struct tw_taken *to = batch;
 	unsigned int left;
@@ -150,12 +149,7 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 		u64 seen, word, due;
 		u32 index;
 
-		/* Another chunk becomes the head with its tokens to fetch. */
-		if (tw_list_is_to_fetch(from)) {
-			tw_ring_fetch(ring, from);
-			head = tw_chunk(&ring->levels.lists, from->head);
-		}
-		index = head->entry[from->fill - 1];
+		index = tw_ring_last(ring, from);
 		token = tw_arena_at(&ring->tokens, index);
 		touch_word = words ? tw_ring_touch_word(ring, token, index) :
 				     NULL;

@@ -283,8 +283,7 @@ static inline void tw_ring_put(struct tw_ring *ring, u32 index)
 {
 	struct tw_lists *lists = &ring->levels.lists;
 
-	tw_list_push(&lists->list[ring->levels.free],
-		     tw_lists_open(lists, ring->levels.free), index);
+	tw_list_push(tw_lists_open(lists, ring->levels.free), index);
 	ring->tokens.used--;
 }
 
@@ -335,16 +334,15 @@ unsigned int tw_ring_free_due(struct tw_ring *ring, const struct tw_taken *batch
 			      unsigned int n, u64 due)
 {
 	struct tw_lists *lists = &ring->levels.lists;
-	struct tw_list *free = &lists->list[ring->levels.free];
 	unsigned int done = 0;
 
 	lockdep_assert_held(&ring->lock);
 	while (done < n && tw_token_due(batch[done].token) == due) {
-		struct tw_chunk *head = tw_lists_open(lists, ring->levels.free);
+		struct tw_list *free = tw_lists_open(lists, ring->levels.free);
 		unsigned int some = min(n - done, TW_CHUNK_ENTRIES - free->fill);
 
 		some = tw_ring_end_lives(batch + done, some, due,
-					 &head->entry[free->fill]);
+					 &free->chunk->entry[free->fill]);
 		free->fill += some;
 		done += some;
 	}

@@ -340,7 +340,7 @@ static inline u32 tw_ring_last(const struct tw_ring *ring,
 	if (tw_list_is_to_fetch(list))
 		tw_ring_fetch(ring, list);
 
-	return tw_list_last(&ring->levels.lists, list);
+	return tw_list_last(list);
 }
 
 /* Returns the index of a token that is filed. The caller holds the lock. */

@@ -186,6 +186,13 @@ static inline void wake_up(wait_queue_head_t *queue)
 #define clear_user(to, n)		(memset(to, 0, n), 0)
 #define user_access_begin(from, n)	true
 #define user_access_end()		do { } while (0)
+#define user_write_access_begin(to, n)	user_access_begin(to, n)
+#define user_write_access_end()		user_access_end()
+#define unsafe_put_user(value, to, label) do {				\
+	if (0)								\
+		goto label;						\
+	memcpy(to, &(value), sizeof(*(to)));				\
+} while (0)
 #define unsafe_get_user(to, from, label) do {				\
 	if (0)								\
 		goto label;						\
