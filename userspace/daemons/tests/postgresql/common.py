@@ -23,6 +23,8 @@ program = output / os.environ.get("TWJOBD", "twjobd-postgresql")
 tests, failed = 0, False
 # Tests wait for so many seconds. A busy machine needs some of them, and no promise depends on them.
 PATIENCE = 60
+# What a test that fails may leave behind is removed by this function.
+after_failure = None
 # What a node answers that has waited for a lock for too long.
 UNAVAILABLE = "-UNAVAILABLE the store did not take it: nothing was changed"
 
@@ -197,14 +199,6 @@ def eventually(check):
     return False
 
 
-def nothing():
-    pass
-
-
-# What has to be done before the next test, when a test has left something behind.
-after_failure = nothing
-
-
 def test(name, needs_root=False):
     def run(function):
         global tests, failed
@@ -223,7 +217,8 @@ def test(name, needs_root=False):
                         if frame.f_code.co_filename == file)
             print(f"# {os.path.basename(file)}:{line}: {error!r}")
             print(f"not ok {tests} {name}", flush=True)
-            after_failure()
+            if after_failure:
+                after_failure()
         print(f"# {time.monotonic() - begin:.1f} s", flush=True)
     return run
 
