@@ -625,7 +625,9 @@ def _(daemon):
     many(daemon, 3, "AT", 1000)
     lists = lists_for_stats(daemon)
     print(f"# {lists} lists for one answer")
-    assert 10 < lists < 60, lists
+    # The daemon may also be walking through all jobs. If each slice listed from the first token on,
+    # there would be a thousand lists.
+    assert 10 < lists < 200, lists
     assert eventually(lambda: figure(daemon, "q", b"due") == 3)
 
 
