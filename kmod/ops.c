@@ -231,7 +231,7 @@ static noinline_for_stack int tw_op_register_periodic(const struct tw_call *call
 
 /* @timeout: what a touch is to add to now, 0 for none. */
 static __always_inline int tw_op_register_once(const struct tw_call *call,
-			       struct timewheel_op *op, u64 timeout)
+					       struct timewheel_op *op, u64 timeout)
 {
 	struct tw_deadline deadline;
 	int err = tw_deadline(call, op->flags, op->time, timeout, 0, &deadline);
