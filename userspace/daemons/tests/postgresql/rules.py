@@ -7,8 +7,8 @@
 import signal
 import time
 
-from common import (Client, Node, Sql, at_once, end, eventually, every, init_database, same,
-                    take_job, test)
+from common import (PATIENCE, Client, Node, Sql, at_once, end, eventually, every, init_database,
+                    same, take_job, test)
 
 init_database().check_returncode()
 nodes = a, b, c = Node("a"), Node("b"), Node("c")
@@ -82,7 +82,7 @@ def _():
     b.stop(signal.SIGKILL)
     # By the row its lease is over, but the job still belongs to the killed node.
     same(take_job(c, "k", seconds=3), None)
-    again = take_job(c, "k")
+    again = take_job(c, "k", seconds=PATIENCE / 2)
     same((again.id, again.key, again.due, again.attempt), (job.id, job.key, job.due, 2))
     b.start()
     same(a("TW.ACK", "k", job.receipt)[:6], "-STALE")

@@ -7,8 +7,8 @@
 import signal
 import time
 
-from common import (READY, Client, Node, Relay, Sql, end, eventually, init_database, results_in,
-                    same, take, test)
+from common import (PATIENCE, READY, Client, Node, Relay, Sql, end, eventually, init_database,
+                    results_in, same, take, test)
 
 
 class Wire(Relay):
@@ -108,7 +108,7 @@ def _():
     # The server may still be busy with statements before the 20 kB.
     assert eventually(lambda: sql("select state, wait_event from pg_stat_activity"
                                   " where application_name = 'a'") == "active|ClientRead")
-    got = take(b)
+    got = take(b, seconds=PATIENCE / 2)
     same(got and got[0], job)
     same(sql("select count(*) from pg_stat_activity where application_name = 'a'"), "0")
     same(b("TW.ACK", "q", got[1]), 1)
