@@ -43,8 +43,9 @@ def encoded(words):
 class Client:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE)
+        # Only a socket without a timeout waits while the daemon has too many clients to accept.
         self.socket.connect(str(path))
+        self.socket.settimeout(PATIENCE)
         self.file = self.socket.makefile("rb")
 
     def send(self, *words):
