@@ -287,7 +287,8 @@ static int tw_op_move(const struct tw_call *call, struct timewheel_op *op,
 }
 
 /* @due: the tick on which the token was due. */
-static inline int tw_cancel(const struct tw_call *call, const struct tw_key *key, u64 *due)
+static __always_inline int tw_cancel(const struct tw_call *call, const struct tw_key *key,
+				     u64 *due)
 {
 	struct tw_found found;
 	int err = tw_find(call, key, &found);
@@ -520,9 +521,9 @@ void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n)
 /* These calls are about many tokens of one kind. */
 
 /* Registers one of many tokens. Called with the lock. */
-static int tw_entry_register(const struct tw_call *call,
-			     const struct timewheel_register_many *many,
-			     struct timewheel_entry *entry)
+static __always_inline int
+tw_entry_register(const struct tw_call *call, const struct timewheel_register_many *many,
+		  struct timewheel_entry *entry)
 {
 	u64 timeout = tw_timeout_meant(many->flags, many->timeout, entry->time);
 	struct tw_wheel *wheel = call->wheel;
@@ -533,9 +534,9 @@ static int tw_entry_register(const struct tw_call *call,
 		return -EINVAL;
 	err = tw_deadline(call, many->flags, entry->time, timeout, 0, &deadline);
 	if (!err)
-		err = tw_ring_register(&wheel->ring, &call->now, entry->id,
-				       entry->cookie, &deadline, &entry->handle);
-	if (!err)
+		err = __tw_ring_register(&wheel->ring, &call->now, entry->id,
+					 entry->cookie, &deadline, &entry->handle);
+	if (!err && trace_register_enabled())
 		trace_register(wheel->number, entry->id, entry->handle,
 			       deadline.due);
 

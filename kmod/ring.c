@@ -225,15 +225,14 @@ void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token)
 	tw_ids_remove(&ring->ids, (struct tw_id_token *)token);
 }
 
-/* Enters the id. Return: 0; -EEXIST; -ENOMEM. */
-int tw_ring_name(struct tw_ring *ring, struct tw_token *token)
+/* Enters the id: see tw_ring_name(). */
+int tw_ring_begin_name(struct tw_ring *ring, struct tw_token *token)
 {
-	int err = 0;
+	int err;
 
 	lockdep_assert_held(&ring->lock);
-	if (ring->has_ids)
-		err = tw_ids_insert(&ring->ids, (struct tw_id_token *)token);
-	token->named = ring->has_ids && !err;
+	err = tw_ids_insert(&ring->ids, (struct tw_id_token *)token);
+	token->named = !err;
 
 	return err;
 }
@@ -249,53 +248,6 @@ void tw_ring_fetch(const struct tw_ring *ring, const struct tw_list *list)
 			       (unsigned long)tw_ring_token(ring, ahead[i]));
 	for (i = 0; ahead && tw_ring_has_words(ring) && i < TW_AHEAD; i++)
 		prefetchw(tw_words_at(&ring->words, ahead[i]));
-}
-
-/*
- * Takes a token that is FREE: there is one as long as fewer than ring->ready are in
- * use. A token that has never been used gets the generation of its first life.
- */
-static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
-{
-	struct tw_lists *lists = &ring->levels.lists;
-	struct tw_list *free = &lists->list[ring->levels.free];
-	struct tw_token *token;
-
-	ring->tokens.used++;
-	if (likely(free->fill)) {
-		*index = tw_ring_last(ring, free);
-		tw_list_pop(lists, free);
-		return tw_ring_token(ring, *index);
-	}
-	*index = ring->tokens.fresh++;
-	token = tw_ring_token(ring, *index);
-	WRITE_ONCE(token->generation_hi, ring->first_generation >> 16);
-	WRITE_ONCE(token->word, tw_word(0, TW_FREE, ring->first_generation));
-
-	return token;
-}
-
-/*
- * Keeps a token that is FREE by its index. Finding it then needs no walk through free tokens,
- * which nobody has looked at for long.
- */
-static inline void tw_ring_put(struct tw_ring *ring, u32 index)
-{
-	struct tw_lists *lists = &ring->levels.lists;
-
-	tw_list_push(tw_lists_open(lists, ring->levels.free), index);
-	ring->tokens.used--;
-}
-
-/* Returns a token's word for its next life, before this life begins. */
-static inline u64 tw_ring_next_life(struct tw_token *token)
-{
-	u16 generation = READ_ONCE(token->word) + 1;
-
-	if (unlikely(!generation))
-		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
-
-	return tw_word(0, TW_FREE, generation);
 }
 
 /* Ends a token's life; it is not ARMED, not filed and has no id. */
@@ -356,7 +308,7 @@ unsigned int tw_ring_free_due(struct tw_ring *ring, const struct tw_taken *batch
  * a place wherever it may come to be filed, now and later. Returns whether another can be
  * registered, as tw_ring_register() does.
  */
-static int tw_ring_make_ready(struct tw_ring *ring, u64 id)
+int tw_ring_make_ready(struct tw_ring *ring, u64 id)
 {
 	lockdep_assert_held(&ring->lock);
 	if (ring->tokens.used < ring->room) {
@@ -375,8 +327,8 @@ static int tw_ring_make_ready(struct tw_ring *ring, u64 id)
 }
 
 /* Begins all else that a token has, with its life. */
-static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
-				 u32 index, u32 generation)
+void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
+			  u32 index, u32 generation)
 {
 	const struct tw_deliveries *delivery = &ring->delivery;
 
@@ -389,53 +341,11 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 		tw_repeat_at(ring, token)->period = 0;
 }
 
-/*
- * Registers a new token, with @id and @cookie as far as the ring has them, and tells its
- * handle. @deadline: when it is due, no earlier than @now.
- *
- * Returns 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST; -ENOSPC;
- * -ENOMEM; -ESHUTDOWN the ring is draining.
- */
+/* Registers a new token: see __tw_ring_register(). */
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
-		     u64 cookie, const struct tw_deadline *deadline,
-		     u64 *handle)
+		     u64 cookie, const struct tw_deadline *deadline, u64 *handle)
 {
-	struct tw_token *token;
-	u32 index, generation;
-	int err = 0;
-
-	lockdep_assert_held(&ring->lock);
-	if (unlikely(ring->tokens.used >= ring->ready))
-		err = tw_ring_make_ready(ring, id);
-	if (err)
-		return err;
-
-	token = tw_ring_get(ring, &index);
-	if (ring->has_ids)
-		WRITE_ONCE(((struct tw_id_token *)token)->id, id);
-	err = tw_ring_name(ring, token);
-	if (err) {
-		tw_ring_put(ring, index);
-		return err;
-	}
-	if (ring->cookie_at)
-		*(u64 *)((void *)token + ring->cookie_at) = cookie;
-	WRITE_ONCE(token->timeout, deadline->timeout);
-
-	/* No handle is 0: generation 0 is never used. */
-	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
-	if (ring->has_extras)
-		tw_ring_begin_extras(ring, token, index, generation);
-	/* Pairs with the acquire in tw_found_armed(). */
-	smp_store_release(&token->word,
-			  tw_word(deadline->due, TW_ARMED, generation));
-	tw_levels_file(&ring->levels, index, token, deadline->due,
-		       tw_levels_origin(&ring->levels, now->tick));
-	ring->pending++;
-	ring->registered++;
-	*handle = (u64)generation << 32 | index;
-
-	return 0;
+	return __tw_ring_register(ring, now, id, cookie, deadline, handle);
 }
 
 /* Moves all else that a token has. */
@@ -473,21 +383,4 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	tw_levels_file(&ring->levels, index, found->token, deadline->due,
 		       tw_levels_origin(&ring->levels, now->tick));
 	ring->moved++;
-}
-
-/* Ends a token without an event. Afterwards @found has the word from before. */
-void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
-{
-	struct tw_token *token = found->token;
-	u32 index;
-
-	lockdep_assert_held(&ring->lock);
-	/* The word is exchanged in one go, because the token may be touched until then. */
-	found->word = xchg(&token->word, tw_ring_next_life(token));
-	index = tw_levels_unfile(&ring->levels, token);
-	tw_stamp_set(ring, index, 0);
-	tw_ring_unname(ring, token);
-	tw_ring_put(ring, index);
-	ring->pending--;
-	ring->cancelled++;
 }
