@@ -634,8 +634,8 @@ def _():
 def _():
     same(a("TW.CREATE", "kept", "BACKOFF", 50, 60), "+OK")
     assert eventually(lambda: isinstance(b("TW.PUT", "kept", "x"), int))
-    same(b("TW.NACK", "kept", take(b, "kept")[1]), "+OK")
-    job = b("TW.LIST", "kept")[1][0][1]
+    job, receipt, *_ = take(b, "kept")
+    same(b("TW.NACK", "kept", receipt), "+OK")
     assert 49 < b("TW.GET", "kept", job)[5] / 1000 - time.time() < 60
     same(b("TW.MOVE", "kept", job, "IN", 0), 1)
     same(b("TW.BURY", "kept", take(b, "kept")[1]), "+OK")
