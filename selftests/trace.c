@@ -89,6 +89,31 @@ TEST_F(trace, operations)
 	EXPECT_EQ(1, traced("cancel", self->number, "id=10 handle=0x0 due=6"));
 }
 
+/* Each token of a call about many is traced, and none that the call refuses. */
+TEST_F(trace, calls_for_many)
+{
+	struct timewheel_entry entries[] = {
+		{ .id = 1, .time = 10 * TW_SEC }, { .id = 2, .time = 20 * TW_SEC },
+		{ .id = 1, .time = 30 * TW_SEC },
+	};
+	const __u64 keys[] = { 2, 1, 3 };
+	__s32 results[3];
+	__u32 done;
+	char rest[128];
+
+	ASSERT_EQ(0, tw_register_entries(self->fd, 0, 0, entries, 3, &done));
+	for (int i = 0; i < 2; i++) {
+		snprintf(rest, sizeof(rest), "id=%llu handle=%#llx due=%d",
+			 entries[i].id, entries[i].handle, (i + 1) * 10);
+		EXPECT_EQ(1, traced("register", self->number, rest));
+	}
+	EXPECT_EQ(0, traced("register", self->number, "id=1 handle=0x0 due=30"));
+	ASSERT_EQ(0, tw_cancel_keys(self->fd, 0, keys, results, 3, &done));
+	EXPECT_EQ(1, traced("cancel", self->number, "id=2 handle=0x0 due=20"));
+	EXPECT_EQ(1, traced("cancel", self->number, "id=1 handle=0x0 due=10"));
+	EXPECT_EQ(0, traced("cancel", self->number, "id=3 handle=0x0 due=0"));
+}
+
 /* Each successful answer is traced with its delivery, which is 0 for a DELETE. */
 TEST_F(trace, answers)
 {
