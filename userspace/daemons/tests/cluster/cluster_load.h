@@ -11,7 +11,11 @@
 #include "cluster.h"
 
 #define PRODUCERS	3
-#define WORKERS		6
+/*
+ * Each node has this many workers. With one alone a node has more jobs to hand out than its worker
+ * can do when other nodes are dead.
+ */
+#define WORKERS		2
 /*
  * Jobs that are put to be cancelled, or to be moved to an earlier time, are due this many ms
  * later.
@@ -25,7 +29,7 @@
 			"keepalives_count=3 options='-c statement_timeout=4s'"
 
 /* The last producer puts by SQL. */
-static pthread_t producers[PRODUCERS + 1], workers[WORKERS];
+static pthread_t producers[PRODUCERS + 1], workers[WORKERS * MAX_NODES];
 static atomic_bool stop_producers, stop_workers;
 
 /* Notes that the job comes after @ms or, if it was put before, when it would have come. */
@@ -410,7 +414,7 @@ static inline void start_load(unsigned int seed)
 	for (long i = 0; i <= PRODUCERS; i++)
 		pthread_create(&producers[i], NULL, i < PRODUCERS ? produce :
 			       produce_by_sql, (void *)(seed + i));
-	for (long i = 0; i < WORKERS; i++)
+	for (long i = 0; i < WORKERS * nr_nodes(); i++)
 		pthread_create(&workers[i], NULL, work, (void *)(seed + i));
 }
 
@@ -434,7 +438,7 @@ static inline void end_load(int patience)
 	}
 	end_clients(&clients);
 	stop_workers = true;
-	for (int i = 0; i < WORKERS; i++)
+	for (int i = 0; i < WORKERS * nr_nodes(); i++)
 		pthread_join(workers[i], NULL);
 }
 
