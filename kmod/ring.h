@@ -541,7 +541,7 @@ static __always_inline int tw_ring_touch(struct tw_ring *ring,
 			continue;
 		}
 		/* Nothing to swap: was it still this life's timeout? Pairs
-		 * with the release in tw_ring_register().
+		 * with the release in __tw_ring_register().
 		 */
 		smp_rmb();
 		word = READ_ONCE(token->word);
