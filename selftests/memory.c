@@ -18,8 +18,10 @@
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-test"
 #include "tw_group.h"
 
-#define LIMIT		(4ULL << 20)
-#define PLENTY		1000000
+/* The group's limit is 4 MB, and more where pages are larger than 4 KB. */
+#define LIMIT		(16 * TW_GROUP_STOCK)
+/* So many tokens, or so many deliveries, are more than the group can have. */
+#define PLENTY		(LIMIT / 4)
 #define AT_ONCE		512
 #define LONG		600	/* seconds; guests may be emulated */
 
@@ -350,7 +352,7 @@ TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 	for (i = 0; i < 64; i++) {
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 		struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-		int err = setup_short(fd, i * 32768);
+		int err = setup_short(fd, i * LIMIT / 128);
 		struct timewheel_info info;
 
 		ASSERT_TRUE(!err || err == ENOMEM) {
@@ -370,30 +372,28 @@ TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 		close(fd);
 		ASSERT_TRUE(tw_group_limit(LIMIT));
 	}
-	/*
-	 * A CPU has 64 pages in stock, which are enough for a set-up where pages are
-	 * large.
-	 */
+	/* Where pages are large, the stock of a CPU is enough for a set-up. */
 	EXPECT_TRUE(failed || sysconf(_SC_PAGESIZE) > 4096);
 	EXPECT_GT(64, failed);
 }
 
-/* The memory of the wheel is some MB, of which the group may have none. */
-static const struct timewheel_setup slow_setup = {
-	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
-	.max_tokens = LIMIT / 2 / 36, .lease = TW_SEC, .max_held = LIMIT / 2 / 36,
-};
-
 enum { BEFORE, CALLING, RETURNED };
 
-/* Creates a wheel while the kernel puts the process to sleep for each bit of memory. */
+/*
+ * Creates a wheel, whose memory is some MB, while the kernel puts the process to sleep for
+ * each bit of memory.
+ */
 static void create_slowly(int *where)
 {
+	const struct timewheel_setup setup = {
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+		.max_tokens = LIMIT / 2 / 36, .lease = TW_SEC, .max_held = LIMIT / 2 / 36,
+	};
 	int fd = open(TW_DEVICE, O_RDWR);
 
 	if (tw_group_enter_locked() && tw_group_set("memory.high", 0)) {
 		__atomic_store_n(where, CALLING, __ATOMIC_RELEASE);
-		tw_create_named(fd, "memory-slow", slow_setup);
+		tw_create_named(fd, "memory-slow", setup);
 	}
 	__atomic_store_n(where, RETURNED, __ATOMIC_RELEASE);
 	_exit(0);

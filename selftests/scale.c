@@ -27,7 +27,7 @@
 #define BATCH		512
 #define TICKS		255	/* each token is due on one of the ticks 1..TICKS */
 #define CANCELLED	16	/* one token in this many is cancelled, and replaced */
-#define SLACK		(2LL << 20)	/* bytes that a CPU keeps charged for later */
+#define SLACK		((__s64)(8 * TW_GROUP_STOCK))	/* 8 CPUs have a stock */
 
 /* Returns the bytes of free memory. */
 static __u64 available(void)

@@ -11,6 +11,9 @@
 
 #include "tw_test.h"
 
+/* The kernel may charge a CPU so many bytes in advance: 64 pages. */
+#define TW_GROUP_STOCK	(64ULL * sysconf(_SC_PAGESIZE))
+
 static inline bool tw_group_set(const char *file, __u64 value)
 {
 	char path[128], text[32];
