@@ -30,7 +30,7 @@ help:
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
 	@echo '                     run some tests in a guest'
 	@echo 'make check           run everything; LANES="model core" only some of it'
-	@echo 'make matrix          the tests on each kernel with 1, 2 and 8 CPUs, 32-bit callers and'
+	@echo 'make matrix          the tests on each kernel with 1 to 8 CPUs, 32-bit callers and'
 	@echo '                     checked memory, on arm64, s390x and ppc64el: two hours on'
 	@echo '                     two quiet CPUs;'
 	@echo '                     LANES="$(lastword $(call kernels,packaged))+8cpus" only some of it'
